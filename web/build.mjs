@@ -73,7 +73,15 @@ async function page() {
       if (each.kind === "import-statement") add(path.relative(out, path.resolve(here, each.path)));
   };
   add(script);
-  const size = (name) => brotliCompressSync(readFileSync(path.join(out, name))).length;
+  const sizes = new Map();
+  const size = (name) => sizes.get(name) ?? pack(name);
+  // Beside the plain file, for browsers that take it.
+  const pack = (name) => {
+    const packed = brotliCompressSync(readFileSync(path.join(out, name)));
+    if (name !== "index.html") writeFileSync(path.join(out, `${name}.br`), packed);
+    sizes.set(name, packed.length);
+    return packed.length;
+  };
   const total = [...first].reduce((sum, name) => sum + size(name), 0);
   const late = names.filter((name) => !first.has(name)).map(size);
   const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);

@@ -13,6 +13,26 @@ from weft.providers.scripted import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.parametrize("path", ["\0", "a\0b", "x" * 5_000, "~nobody-of-this-name/x"])
+async def test_a_path_of_no_folder_is_refused_with_a_sentence(
+    path: str, plain_world: World
+) -> None:
+    async with serving(plain_world, ScriptedModel([])) as served:
+        for where, body in (("/projects", {"path": path}), ("/sessions", {"project_path": path})):
+            answer = await served.call("POST", where, body)
+            assert (answer.status, answer.kind) == (400, "UsageError"), answer.body
+
+
+async def test_a_boundary_of_what_can_be_no_file_is_refused(plain_world: World) -> None:
+    async with serving(plain_world, ScriptedModel([])) as served:
+        session = (await served.good("POST", "/sessions", {}))["id"]
+        answer = await served.call("GET", f"/sessions/{session}/boundaries/a%00b")
+        assert (answer.status, answer.kind) == (400, "UsageError")
+        for path in ("/looms/search?q=x&limit=0", f"/looms/search/trees?q=x&limit={2**63}"):
+            refused = await served.call("GET", path)
+            assert (refused.status, refused.kind) == (400, "UsageError")
+
+
 def saying(text: str = "Fine.") -> ScriptedModel:
     return ScriptedModel([], choose=lambda request: text)
 

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from tests.support.example_count import cases
 from tests.support.page_socket import page_socket
 from tests.support.served_world import HttpAnswer, ServedWorld, parsed, serving
 from tests.support.world import World
@@ -59,7 +60,7 @@ class PacedServer:
     ) -> dict[int, list[str]]:
         """The operations by the status that each answered with."""
         found: dict[int, list[str]] = {}
-        for operation in operations:
+        for operation in cases(operations):
             answer = await self.ask(operation, headers, body=body, target=target)
             found.setdefault(answer.status, []).append(operation.name)
         return found
@@ -122,7 +123,7 @@ async def test_no_operation_takes_an_absolute_target(paced: PacedServer) -> None
 
 
 async def test_no_operation_takes_a_body_that_is_too_large(paced: PacedServer) -> None:
-    for operation in CHANGING:
+    for operation in cases(CHANGING):
         said = {"Content-Length": str(operation.most_bytes + 1)}
         answer = await paced.ask(operation, said, body=b"")
         assert answer.status == 413, (operation.name, answer)
@@ -179,7 +180,7 @@ async def test_a_method_that_a_path_does_not_take_is_refused_by_name(paced: Pace
     by_path: dict[str, set[str]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, set()).add(operation.method)
-    for operation in OPERATIONS:
+    for operation in cases(OPERATIONS):
         for method in {"POST", "PUT", "PATCH", "DELETE"} - by_path[operation.path]:
             answer = await paced.ask(operation, method=method)
             # `/decisions/{decision}` stands behind `/decisions/pulse`.
@@ -189,7 +190,7 @@ async def test_a_method_that_a_path_does_not_take_is_refused_by_name(paced: Pace
 
 async def test_every_answer_tells_the_browser_to_be_careful(paced: PacedServer) -> None:
     wanted = {name.decode(): value.decode() for name, value in SAFE_HEADERS}
-    for operation in OPERATIONS:
+    for operation in cases(OPERATIONS):
         answer = await paced.ask(operation, {"Authorization": None})
         assert wanted.items() <= answer.headers.items()
         assert "access-control-allow-origin" not in answer.headers

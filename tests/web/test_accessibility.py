@@ -69,10 +69,21 @@ async def test_axe_finds_nothing_on_any_screen(plain_world: World, look: str) ->
             await view.open(made["id"], screen)
             await view.page.locator("main > :not(.loading, h2)").first.wait_for()
             found += await violations(view)
-        for address in ("#/sessions", "#/settings", "#/start"):
+        await served.good("POST", f"{path}/abort", {})
+        ends = [each["id"] for each in (await served.good("GET", f"{path}/messages"))["messages"]]
+        compared = f"#/s/{made['id']}/compare?a={ends[-1]}&b={ends[1]}"
+        for address in (compared, "#/sessions", "#/settings", "#/start"):
             await view.page.evaluate("hash => { location.hash = hash }", address)
             await view.page.locator("main > :not(.loading, h2)").first.wait_for()
             found += await violations(view)
+        await view.page.evaluate("hash => { location.hash = hash }", "#/settings")
+        await view.page.get_by_role("button", name="Costs").click()
+        found += await violations(view)
+        # Another client drives: the page views.
+        await served.good("POST", f"{path}/clients", {"role": "driver", "name": "chat"})
+        await view.page.evaluate("hash => { location.hash = hash }", f"#/s/{made['id']}/chat")
+        await view.page.locator(".composer-wrap.viewer").wait_for()
+        found += await violations(view)
         assert found == [], "\n".join(found)
         wide = await view.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0

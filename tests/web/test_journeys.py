@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import expect
 from scripts.build_page import ROOT
 
+from tests.support.free_port import free_port
 from tests.support.page_browser import browsing
 from tests.support.served_world import ServedWorld, serving
 from tests.support.world import World
@@ -255,9 +256,9 @@ async def test_a_page_goes_on_with_a_server_that_was_stopped_and_started_again(
     shared_world: World,
 ) -> None:
     model = ScriptedModel(["Before.", "After."])
-    async with serving(shared_world, model, page=PAGE) as served:
+    port = free_port()
+    async with serving(shared_world, model, port=port, page=PAGE) as served:
         session = await started(served)
-        port = served.port
         async with browsing(served) as view:
             await view.open(session)
             await view.say("one")
@@ -266,6 +267,7 @@ async def test_a_page_goes_on_with_a_server_that_was_stopped_and_started_again(
             lost = view.page.locator(".notice", has_text="Connection lost")
             await expect(lost).to_be_visible()
             await view.page.locator("#message").fill("two")
+            await served.has_ended.wait()
             async with serving(shared_world, model, port=port, page=PAGE):
                 await expect(lost).to_have_count(0)
                 await view.page.locator("#message").press("Enter")

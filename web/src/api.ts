@@ -28,10 +28,29 @@ export async function pair(code: string): Promise<void> {
   localStorage.setItem(KEY, answer.token);
 }
 
+/** The page as a client of the open session: who it is there, and how it attaches anew. */
+export const asClient = { session: "", id: "", again: async (): Promise<void> => undefined };
+
+function isAsClient(path: string): boolean {
+  return asClient.id !== "" && path.startsWith(`/sessions/${encodeURIComponent(asClient.session)}/`) && !path.includes("/clients");
+}
+
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  try {
+    return await callOnce<T>(method, path, body);
+  } catch (error) {
+    // A server that was started again knows its clients no more.
+    if (!(error instanceof ApiError && error.kind === "client" && isAsClient(path))) throw error;
+    await asClient.again();
+    return callOnce<T>(method, path, body);
+  }
+}
+
+async function callOnce<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (token()) headers.Authorization = `Bearer ${token()}`;
   if (method !== "GET") headers["Content-Type"] = "application/json";
+  if (isAsClient(path)) headers["Weft-Client"] = asClient.id;
   let answer: Response;
   try {
     answer = await fetch(`/api${path}`, {
@@ -52,6 +71,12 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
   if (answer.ok) return value as T;
   const error = (value as { error?: { kind?: string; message?: string; details?: unknown } } | null)?.error;
   throw new ApiError(answer.status, error?.kind ?? "Error", error?.message ?? `${answer.status} ${answer.statusText}`, error?.details);
+}
+
+/** The address of a picture that the server holds, for as long as the page shows it. */
+export async function blobAddress(project: string, blob: string, type: string): Promise<string> {
+  const answer = await fetch(`/api/projects/${encodeURIComponent(project)}/blobs/${encodeURIComponent(blob)}`, { headers: { Authorization: `Bearer ${token()}` } });
+  return answer.ok ? URL.createObjectURL(new Blob([await answer.arrayBuffer()], { type })) : "";
 }
 
 export function get<T>(path: string, query: Record<string, string | number | boolean | null | undefined> = {}): Promise<T> {

@@ -14,6 +14,10 @@ export class Link {
   readonly state = signal<LinkState>({ at: "connecting" });
   private socket: WebSocket | null = null;
   private readonly followed = new Map<string, { cursor: number; listener: Listener; closes: number }>();
+  /** The page as a client of one session: it goes with this connection. */
+  private client = "";
+  /** Called when a connection that was lost is there again. */
+  back: () => void = () => undefined;
   private failures = 0;
   private timer = 0;
 
@@ -25,8 +29,11 @@ export class Link {
     const socket = new WebSocket(`${scheme}://${location.host}/api/ws`, ["weft.v1", `bearer.${token()}`]);
     this.socket = socket;
     socket.onopen = () => {
+      const wasLost = this.failures > 0;
       this.failures = 0;
       this.state.value = { at: "open" };
+      if (wasLost) this.back();
+      else if (this.client) this.write({ client: this.client });
       for (const [topic, { cursor }] of this.followed) this.ask(topic, cursor);
     };
     socket.onmessage = (message) => this.receive(message.data as string);
@@ -47,6 +54,12 @@ export class Link {
   follow(topic: string, cursor: number, listener: Listener): void {
     this.followed.set(topic, { cursor, listener, closes: 0 });
     this.ask(topic, cursor);
+  }
+
+  /** From now on the client of this id is this connection's: it is detached when that ends. */
+  as(id: string): void {
+    this.client = id;
+    this.write({ client: id });
   }
 
   drop(topic: string): void {

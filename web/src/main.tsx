@@ -6,7 +6,7 @@ import { pair, token } from "./api.ts";
 import { listen } from "./keys.ts";
 import { Help, Palette } from "./screens/palette.tsx";
 import { Shell } from "./screens/shell.tsx";
-import { link, loadSessions, look, openSession, paired, readRoute, route } from "./store.ts";
+import { attachAgain, link, loadSessions, look, openSession, paired, readRoute, route } from "./store.ts";
 import { Logo } from "./ui/icons.tsx";
 
 function Page(): JSX.Element {
@@ -48,6 +48,7 @@ async function start(): Promise<void> {
   listen();
   effect(() => {
     if (!paired.value) return;
+    link.back = attachAgain;
     link.connect();
     void loadSessions();
     link.follow("sessions", 0, () => void later());

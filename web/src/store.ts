@@ -1,11 +1,11 @@
 /** What the whole page shares: the route, the open session, the list, notices, preferences. */
 
 import { batch, computed, effect, signal } from "@preact/signals";
-import { ApiError, forgetToken, get, of, send, token } from "./api.ts";
+import { ApiError, asClient, forgetToken, get, of, send, token } from "./api.ts";
 import { Link } from "./link.ts";
-import { begin, fold, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
+import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
 import { turnTree, type TurnTree } from "./state/turns.ts";
-import type { BackgroundWork, ChildInfo, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView } from "./types.ts";
+import type { BackgroundWork, ChildInfo, HunkOutcome, NetChange, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView } from "./types.ts";
 
 // --- route
 
@@ -145,6 +145,7 @@ let filesSeen = 0;
 export async function openSession(id: string): Promise<void> {
   if (opened === id) return;
   if (opened) link.drop(opened);
+  detach();
   opened = id;
   lineSeen = treeSeen = filesSeen = 0;
   batch(() => {
@@ -156,6 +157,9 @@ export async function openSession(id: string): Promise<void> {
     background.value = [];
     looking.value = null;
     past.value = null;
+    net.value = null;
+    netScope.value = WHOLE;
+    putBack.value = [];
     opening.value = id ? { id, error: "" } : null;
   });
   if (!id) return;
@@ -172,10 +176,13 @@ export async function openSession(id: string): Promise<void> {
       project.value = { key: view.project, path: view.project_path };
       opening.value = null;
     });
+    await attach();
+    if (opened !== id) return;
     link.follow(id, state.seq, take);
     void readTree();
     void readFiles();
     void readChildren();
+    void readTrust();
   } catch (error) {
     if (opened !== id) return;
     if (error instanceof ApiError && error.status === 401) paired.value = false;
@@ -202,6 +209,7 @@ function drain(): void {
   if (before === null) return;
   const next = fold(before, events);
   session.value = next;
+  if (next.driver !== before.driver) driver.value = next.driver;
   tell(before, next);
   if (next.hasGap) {
     session.value = { ...next, hasGap: false };
@@ -224,8 +232,14 @@ function drain(): void {
 
 function tell(before: SessionState, next: SessionState): void {
   const asked = next.requests.find((each) => !before.requests.includes(each));
+  if (asked) notify(`${next.title || "Weft"} needs you`, asked.kind === "permission_request" ? `${asked.tool_name} ${asked.preview ?? ""}` : asked.question);
+  else if (before.status !== "idle" && next.status === "idle") notify(next.title || "Weft", "The answer is there.");
   if (asked) spoken.value = asked.kind === "permission_request" ? `Weft asks: ${asked.tool_name} ${asked.preview ?? ""}`.slice(0, 300) : `Weft asks: ${asked.question}`;
   else if (before.status !== "idle" && next.status === "idle") spoken.value = "Answer finished.";
+  for (const gone of before.requests.filter((each) => !next.requests.includes(each))) {
+    const by = whoIs(next.answered.get(gone.call_uid ?? "")?.by ?? "");
+    if (by !== "you") say("ok", `Answered in ${by === "another window" ? by : `the ${by}`}.`);
+  }
 }
 
 async function readLine(): Promise<void> {
@@ -311,6 +325,188 @@ export async function switchBranch(name: string): Promise<void> {
   if ((await attempt(send("POST", of(opened, "branches", name, "switch"), {}))) !== null) looking.value = null;
 }
 
+// --- trust
+
+export interface TrustQuestion { path: string; files: string[]; settings: string[]; values?: string[]; commands: string[]; changed?: string[] }
+
+/** What to ask about the open session's folder; null where nothing of it is withheld. */
+export const trust = signal<TrustQuestion | null>(null);
+let askedAbout = "";
+
+async function readTrust(): Promise<void> {
+  const key = project.value.key;
+  if (askedAbout === key) return;
+  askedAbout = key;
+  const found = await get<{ is_trusted: boolean; question?: TrustQuestion | null }>(`/projects/${encodeURIComponent(key)}/trust`).catch(() => null);
+  if (project.value.key === key) trust.value = found?.question ?? null;
+}
+
+export async function setTrust(trusted: boolean): Promise<void> {
+  const done = await attempt(send("PUT", `/projects/${encodeURIComponent(project.value.key)}/trust`, { trusted }));
+  if (done === null) return;
+  trust.value = null;
+  askedAbout = "";
+  say("ok", trusted ? "This folder is trusted as it is now." : "This folder is trusted no more.", trusted ? () => void setTrust(false) : undefined);
+}
+
+// --- notifications
+
+export const notifies = kept<boolean>("notifies", false);
+
+/** Asks the browser once; what it says is kept by the browser. */
+export async function wantNotifications(on: boolean): Promise<void> {
+  if (on && "Notification" in window && Notification.permission !== "granted") on = (await Notification.requestPermission()) === "granted";
+  if (!on && notifies.value === on) say("warn", "The browser does not let this page notify you.");
+  notifies.value = on;
+}
+
+/** Tells someone who looks elsewhere; the tab's title says it in any case. */
+export const needsYou = signal(false);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) needsYou.value = false; });
+
+function notify(title: string, body: string): void {
+  if (!document.hidden) return;
+  needsYou.value = true;
+  if (!notifies.value || !("Notification" in window) || Notification.permission !== "granted") return;
+  const shown = new Notification(title, { body: body.slice(0, 200), tag: opened });
+  shown.onclick = () => { window.focus(); shown.close(); };
+}
+
+// --- who drives
+
+/** This page among the clients of the open session, and who of them drives; empty: nobody. */
+export const client = signal("");
+export const driver = signal("");
+export const isViewer = computed(() => client.value !== "" && driver.value !== "" && driver.value !== client.value);
+
+/** A client's name, as it gave it: `page`, `chat`, `attach`. */
+export function clientName(id: string): string {
+  return id.includes("~") ? id.slice(id.indexOf("~") + 1) : "another program";
+}
+
+/** Who answered or drives, in a few words. */
+export function whoIs(id: string): string {
+  if (!id.includes("~") || id === client.value) return "you";
+  const name = clientName(id);
+  return name === "page" ? "another window" : name;
+}
+
+/** Attaches to the open session: drives where nobody does, and else watches. */
+async function attach(): Promise<void> {
+  const id = opened;
+  const made = await send<{ client: string; driver?: string }>("POST", of(id, "clients"), { role: "viewer", name: "page" }).catch(() => null);
+  if (made === null || opened !== id) return;
+  Object.assign(asClient, { session: id, id: made.client, again: attach });
+  batch(() => { client.value = made.client; driver.value = made.driver ?? ""; });
+  link.as(made.client);
+  if (!made.driver) await drive();
+}
+
+/** After a lost connection: the server has detached this page, or knows nobody any more. */
+export function attachAgain(): void {
+  const id = opened;
+  if (!id || !session.value) return;
+  void attach();
+  void get<SessionView>(of(id)).then((view) => {
+    if (opened === id && session.value) session.value = stood(session.value, view.snapshot);
+  }, () => undefined);
+}
+
+export async function drive(): Promise<void> {
+  const made = await attempt(send<{ client: string }>("POST", of(opened, "clients", client.value, "drive"), {}));
+  if (made !== null && client.value === made.client) driver.value = made.client;
+}
+
+/** Says that this page goes: who watches sees it, and the next to come drives. */
+function detach(): void {
+  if (!client.value) return;
+  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token()}` };
+  void fetch(`/api${of(asClient.session, "clients", client.value)}`, { method: "DELETE", headers, body: "{}", keepalive: true }).catch(() => undefined);
+  asClient.id = "";
+  batch(() => { client.value = ""; driver.value = ""; });
+}
+
+window.addEventListener("pagehide", detach);
+// A page that comes out of the browser's memory is there again.
+window.addEventListener("pageshow", (event) => { if (event.persisted && opened) void attach(); });
+
+// --- what was changed, all changes together
+
+/** Between which messages; empty strings: the beginning, and now. */
+export interface Stretch { since: string; until: string }
+
+export const WHOLE: Stretch = { since: "", until: "" };
+export const netScope = signal<Stretch>(WHOLE);
+/** What was changed between them; null until it is known. */
+export const net = signal<NetChange[] | null>(null);
+/** Hunks that were put back here: they stay, struck, until the next turn. */
+export const putBack = signal<{ path: string; hunk: string; text: string; from: string; node: string }[]>([]);
+
+/** Where the turn that is looked at ends. */
+function lookedAt(): string {
+  const known = tree.value;
+  return known?.turns.get(looking.value ?? "")?.nodes.at(-1) ?? "";
+}
+
+export async function readNet(): Promise<void> {
+  const id = opened;
+  if (!id) return;
+  const scope = looking.value === null ? netScope.value : { since: lookedAt(), until: "" };
+  const found = await get<NetChange[]>(of(id, "changes"), { since: scope.since, until: scope.until }).catch(() => null);
+  if (opened === id && found !== null) net.value = found;
+}
+
+let netTimer = 0;
+
+/** Read again soon after files, the place or the scope changed. */
+effect(() => {
+  void [touched.value, looking.value, netScope.value, tree.value?.head];
+  window.clearTimeout(netTimer);
+  netTimer = window.setTimeout(() => void readNet(), 60);
+});
+
+/** The file that a click here changes just now: that click is the answer to what its edit asks. */
+let clicked = "";
+const EDITS = ["edit", "write", "apply_patch"];
+
+async function changing<T>(path: string, what: Promise<T>): Promise<T> {
+  clicked = path;
+  try {
+    return await what;
+  } finally {
+    clicked = "";
+  }
+}
+
+/** Takes the second branch's version of a hunk into the file as it is now. */
+export async function takeHunk(path: string, hunk: string, first: string, second: string): Promise<boolean> {
+  const id = opened;
+  const from = treeView.value?.head ?? "";
+  const done = await attempt(changing(path, send<HunkOutcome>("POST", of(id, "branch-files", "take"), { path, hunk, first, second })));
+  if (done === null || opened !== id) return false;
+  if (done.is_done) say("ok", `Taken into ${path}.`, () => void rewind(from, true, true));
+  else say("warn", `${path}: ${done.why ?? "it was not taken"}`);
+  return done.is_done;
+}
+
+/** Takes one hunk back, by an edit of the session; it asks where edits ask. */
+export async function revertHunk(path: string, hunk: string, text: string): Promise<void> {
+  const id = opened;
+  const from = treeView.value?.head ?? "";
+  const scope = looking.value === null ? netScope.value : { since: lookedAt(), until: "" };
+  const body = { path, hunk, ...(scope.since ? { since: scope.since } : {}), ...(scope.until ? { until: scope.until } : {}) };
+  const done = await attempt(changing(path, send<HunkOutcome>("POST", of(id, "changes", "revert"), body)));
+  if (done === null || opened !== id) return;
+  if (!done.is_done) { say("warn", `${path}: ${done.why ?? "it was not put back"}`); return; }
+  putBack.value = [...putBack.value, { path, hunk, text, from, node: done.node ?? "" }];
+  say("ok", `Put back in ${path}.`, () => void undoPutBack(hunk));
+}
+
+export async function undoPutBack(hunk: string): Promise<void> {
+  const held = putBack.value.find((each) => each.hunk === hunk);
+  if (held && (await rewind(held.from, true, true))) putBack.value = putBack.value.filter((each) => each.hunk !== hunk);
+}
+
 /** Ctrl+O: every tool line is open. */
 export const unfolded = signal(false);
 
@@ -363,3 +559,9 @@ export async function readPast(key: string): Promise<void> {
 
 export const paletteOpen = signal(false);
 export const helpOpen = signal(false);
+
+effect(() => {
+  for (const each of slice.requests.value ?? [])
+    if (clicked && each.kind === "permission_request" && EDITS.includes(each.tool_name) && (each.tool_path === clicked || (each.preview ?? "").includes(clicked)))
+      void attempt(send("POST", of(opened, "requests", each.request_id), { action: "allow_once" }));
+});

@@ -191,6 +191,8 @@ export interface TreeMessage {
   is_partial: boolean;
   is_pinned: boolean;
   revision: number;
+  at?: number;
+  cost_usd?: number | null;
 }
 
 export interface Branch {
@@ -274,4 +276,51 @@ export interface Event {
   after_seq?: number;
   at?: number;
   [field: string]: unknown;
+}
+
+/** One file as a stretch of the session changed it, all changes together. */
+export interface NetChange {
+  path: string;
+  action: "created" | "modified" | "deleted";
+  hunks?: NetHunk[];
+  added?: number;
+  removed?: number;
+  calls?: string[];
+  why?: string;
+  is_masked?: boolean;
+}
+
+export interface NetHunk {
+  id: string;
+  before: number;
+  before_count: number;
+  after: number;
+  after_count: number;
+  added: number;
+  removed: number;
+  text: string;
+}
+
+export interface HunkOutcome {
+  path: string;
+  is_done: boolean;
+  node?: string | null;
+  why?: string;
+}
+
+export interface BranchFile {
+  path: string;
+  origin: "first" | "second" | "same" | "merged" | "conflict";
+  diff?: string;
+  why?: string;
+  hunks?: NetHunk[];
+}
+
+export interface FileComparison {
+  ancestor: string;
+  first: string;
+  second: string;
+  files: BranchFile[];
+  is_exact?: boolean;
+  why?: string;
 }

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
-    from weft.server.client.remote_app import RemoteApp, connect
+    from weft.server.client.remote_app import RemoteApp, RemoteSessions, connect
     from weft.server.client.remote_session import RemoteSession
     from weft.server.operations import OPERATIONS
     from weft.server.serve import ServerAddress, WeftServer
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
         stop_server,
     )
     from weft.server.static import NOT_BUILT, has_page
+    from weft.server.telemetry.traces import open_telemetry
 
 __all__ = [
     "NOT_BUILT",
@@ -30,12 +31,14 @@ __all__ = [
     "RecordLock",
     "RemoteApp",
     "RemoteSession",
+    "RemoteSessions",
     "ServerAddress",
     "ServerRecord",
     "WeftServer",
     "connect",
     "has_page",
     "new_code_from",
+    "open_telemetry",
     "running_servers",
     "stop_server",
 ]
@@ -46,12 +49,14 @@ _HOMES = {
     "RecordLock": "server_record",
     "RemoteApp": "client.remote_app",
     "RemoteSession": "client.remote_session",
+    "RemoteSessions": "client.remote_app",
     "ServerAddress": "serve",
     "ServerRecord": "server_record",
     "WeftServer": "serve",
     "connect": "client.remote_app",
     "has_page": "static",
     "new_code_from": "server_record",
+    "open_telemetry": "telemetry.traces",
     "running_servers": "server_record",
     "stop_server": "server_record",
 }

@@ -120,6 +120,8 @@ class ClientBody(ChangeBody, frozen=True, kw_only=True):
     """A client that comes."""
 
     role: Literal["viewer", "driver"] = "viewer"
+    name: str = ""
+    """What others see it as."""
 
 
 class AttachedClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +129,8 @@ class AttachedClient(msgspec.Struct, frozen=True, kw_only=True):
 
     client: str
     role: Literal["viewer", "driver"]
+    driver: str = ""
+    """The client that drives; empty when none does."""
 
 
 # --- sessions ----------------------------------------------------------------------------
@@ -365,3 +369,47 @@ class NodesQuery(QueryFields, frozen=True, kw_only=True):
     """Messages by their ids, with commas between them."""
 
     ids: str
+
+
+class ChangesQuery(QueryFields, frozen=True, kw_only=True):
+    """The messages between which files were changed; without them the whole session."""
+
+    since: str | None = None
+    until: str | None = None
+
+
+class HunkBody(ChangeBody, frozen=True, kw_only=True):
+    """A hunk of what was changed between two messages."""
+
+    path: str
+    hunk: str
+    since: str | None = None
+    until: str | None = None
+
+
+class BranchesQuery(QueryFields, frozen=True, kw_only=True):
+    """The ends of two branches."""
+
+    first: str
+    second: str
+
+
+class TakenHunkBody(ChangeBody, frozen=True, kw_only=True):
+    """A hunk of the second branch that the first is to have."""
+
+    path: str
+    hunk: str
+    first: str
+    second: str
+
+
+class FileWeaveBody(ChangeBody, frozen=True, kw_only=True):
+    """Two branches whose files are put together."""
+
+    first: str
+    second: str
+    picks: dict[str, Literal["first", "second"]] = {}
+    """Whose version of a file is taken where both changed the same lines."""
+    overwrite: list[str] = []
+    """Files that were changed outside the session, and are to be replaced all the same."""
+    preview: bool = False

@@ -77,11 +77,15 @@ class ServedProjects:
         """
         if self.is_closing:
             raise StoreUnavailable("the server is closing; try again when it is back")
-        key = project_key(path)
+        try:
+            key = project_key(path)
+            is_folder = key in self._apps or await anyio.Path(path).is_dir()
+        except (ValueError, OSError):  # a zero byte, half a letter, or too long a name
+            is_folder = False
+        if not is_folder:
+            raise UsageError(f"there is no folder {path!r:.200}")
         if key in self._apps:
             return self._apps[key]
-        if not await anyio.Path(path).is_dir():
-            raise UsageError(f"there is no folder {path!r:.200}")
         async with self._lock:
             if key not in self._apps:
                 app = self._open_other(_real(path))

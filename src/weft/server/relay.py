@@ -277,7 +277,11 @@ def _continues(last: Event, event: Event, length: int) -> bool:
 class SessionRelay:
     """The events of one session, for all its readers."""
 
-    def __init__(self, app: App, session: Session) -> None:
+    def __init__(
+        self, app: App, session: Session, count: Callable[[int], None] = lambda events: None
+    ) -> None:
+        """`count` is told how many events were handed out."""
+        self._count = count
         self._app = app
         self._session = session
         self._readers: dict[RelayReader, None] = {}
@@ -335,7 +339,13 @@ class SessionRelay:
             return
         self._hand_out(EncodedEvents(self._session.id, map(encoded, self._pending.take())))
 
+    @property
+    def reader_count(self) -> int:
+        """How many read it."""
+        return len(self._readers)
+
     def _hand_out(self, tick: EncodedEvents) -> None:
+        self._count(len(tick.events))
         for reader in tuple(self._readers):
             reader.put(tick)
 
@@ -394,6 +404,10 @@ class RelayHub:
     """The relays of a server, one for each session that is read."""
 
     def __init__(self) -> None:
+        self.relayed = 0
+        """Events that were handed out, however many read them."""
+        self.lost = 0
+        """Readers that were too slow."""
         self._relays: dict[SessionId, SessionRelay] = {}
         self._locks: dict[SessionId, anyio.Lock] = {}
         self._group: anyio.abc.TaskGroup | None = None
@@ -414,7 +428,12 @@ class RelayHub:
         It ends with the session, with the server, or when the reader is lost.
         """
         relay = await self._relay(app, session)
-        reader, seq, drafts = relay.join(lost)
+
+        def count_lost() -> None:
+            self.lost += 1
+            lost()
+
+        reader, seq, drafts = relay.join(count_lost)
         try:
             if after is not None:
                 async for tick in relay.missed(after, seq):
@@ -435,7 +454,7 @@ class RelayHub:
                 return relay
             if self._group is None or self.is_closing.is_set():
                 raise StoreUnavailable("the server is closing; come back with your cursor")
-            relay = SessionRelay(app, session)
+            relay = SessionRelay(app, session, self._add)
             await relay.open()
             self._relays[session.id] = relay
             self._group.start_soon(self._run, session.id, relay)
@@ -450,6 +469,14 @@ class RelayHub:
             if self._relays.get(session_id) is relay:
                 del self._relays[session_id]
                 self._locks.pop(session_id, None)
+
+    def _add(self, events: int) -> None:
+        self.relayed += events
+
+    @property
+    def reader_count(self) -> int:
+        """How many readers there are, of all sessions."""
+        return sum(relay.reader_count for relay in self._relays.values())
 
     def close(self) -> None:
         """End all readers; they come back with their cursors when the server does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,8 @@ from weft.server.operation import ApiCall, ApiOperation
 
 if TYPE_CHECKING:
     from weft.server.server_parts import ServerParts
+
+logger = logging.getLogger(__name__)
 
 BODY_SECONDS: Final = 30.0
 """How long a body may take to arrive."""
@@ -56,9 +59,25 @@ class _OperationEndpoint:
             )
             await answer(scope, receive, send)
             return
-        await (await self._answer(operation, Request(scope, receive)))(scope, receive, send)
+        began = self._parts.meter.clock.monotonic()
+        answer = await self._answer(operation, Request(scope, receive))
+        self._note(operation, scope, answer.status_code, began)
+        await answer(scope, receive, send)
 
-    async def _answer(self, operation: ApiOperation, request: Request) -> Callable[..., Any]:
+    def _note(self, operation: ApiOperation, scope: Scope, status: int, began: float) -> None:
+        seconds = self._parts.meter.clock.monotonic() - began
+        self._parts.meter.add(operation.name, status, seconds)
+        if logger.isEnabledFor(logging.INFO):
+            # Neither the query nor a body: they have what users wrote.
+            fields = {
+                "operation": operation.name,
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+                "session": scope.get("path_params", {}).get("id", ""),
+            }
+            logger.info("%s answered with %d", operation.name, status, extra=fields)
+
+    async def _answer(self, operation: ApiOperation, request: Request) -> Response:
         try:
             raw = await _body(request, operation.most_bytes) if operation.changes else b""
             call = ApiCall(operation, request, self._parts, raw)

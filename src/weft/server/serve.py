@@ -31,6 +31,7 @@ from weft.server.projects import ServedProjects
 from weft.server.router import api_router
 from weft.server.server_parts import ServerParts
 from weft.server.static import PageFiles, page_folder
+from weft.server.telemetry.traces import SessionTracer, SpanSink
 from weft.server.web_socket import page_endpoint
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -107,6 +108,8 @@ class WeftServer:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _QuietServer(self._config())
         self._stopping = anyio.Event()
+        self.spans: SpanSink | None = None
+        """Where traces of turns go; none are made without it."""
         self.is_ready = anyio.Event()
         """Set when requests are answered."""
 
@@ -166,6 +169,8 @@ class WeftServer:
         try:
             async with anyio.create_task_group() as group:
                 self.parts.relays.open(group)
+                if self.spans is not None:
+                    group.start_soon(SessionTracer(self.parts.projects, self.spans).run)
                 group.start_soon(self._close_in_order)
                 # From now on callers wait in the backlog, and are answered.
                 self._socket.listen(BACKLOG)
@@ -198,13 +203,22 @@ class WeftServer:
 
 
 def check_address(address: ServerAddress, password: str) -> None:
-    """Refuse an address that lets others in.
+    """Refuse an address that lets others in, and a certificate that cannot be used.
 
     Raises:
         UsageError: it is no loopback address, and lacks TLS or a password.
     """
-    if address.is_loopback:
+    if not address.is_loopback:
+        _check_public(address, password)
+    if not address.certificate:
         return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(address.certificate, address.key)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"the certificate cannot be used: {error}") from error
+
+
+def _check_public(address: ServerAddress, password: str) -> None:
     if not (address.certificate and address.key):
         raise UsageError(
             f"{address.host} can be reached from other machines: that needs TLS "
@@ -217,10 +231,6 @@ def check_address(address: ServerAddress, password: str) -> None:
             f"{address.host} can be reached from other machines: that needs a password "
             "(WEFT_SERVER_PASSWORD, or --password-file)"
         )
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(address.certificate, address.key)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"the certificate cannot be used: {error}") from error
 
 
 def bound_socket(address: ServerAddress) -> socket.socket:
@@ -238,8 +248,11 @@ def bound_socket(address: ServerAddress) -> socket.socket:
 
 def _tcp_socket(address: ServerAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol: asyncio sends without delay only on sockets that say that they are TCP, and
+    # the body of an answer would wait for the acknowledgement of its head, which takes 40 ms.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Connections inherit it.  The kernel would let a reader that stalls hold megabytes.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)

@@ -11,6 +11,7 @@ from weft.server.page_tokens import TokenStore
 from weft.server.projects import ServedProjects
 from weft.server.relay import RelayHub
 from weft.server.repeats import RepeatCache
+from weft.server.telemetry.request_meter import RequestMeter
 
 MOST_CLIENTS: Final = 1_000
 """Clients that are held; the one that was quiet for longest is forgotten, and attaches again."""
@@ -48,5 +49,6 @@ class ServerParts:
         self.clients = AttachedClients()
         self.repeats = RepeatCache()
         self.relays = RelayHub()
+        self.meter = RequestMeter()
         self.generations: dict[str, set[LoomSession]] = {}
         """The views that generate, by the root of their tree."""

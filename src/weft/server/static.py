@@ -13,6 +13,8 @@ from starlette.routing import Route
 
 from weft.server.errors import error_response
 
+PACKED: Final = ".br"
+"""Ends the name of a file that the build has compressed beside the plain one."""
 ICONS: Final = ("/icon.svg", "/favicon.ico")
 _TYPES: Final = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml"}
 FOREVER: Final = "public, max-age=31536000, immutable"
@@ -59,12 +61,20 @@ class PageFiles:
         # One name, no path: what it stands for lies in the folder itself.
         if name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
             return error_response(404, "path", "there is no such file")
-        return await self._file(f"assets/{name}", FOREVER)
+        accepted = request.headers.get("accept-encoding", "")
+        takes_brotli = any(each.split(";")[0].strip() == "br" for each in accepted.split(","))
+        return await self._file(f"assets/{name}", FOREVER, takes_brotli=takes_brotli)
 
-    async def _file(self, name: str, caching: str) -> Response:
+    async def _file(self, name: str, caching: str, *, takes_brotli: bool = False) -> Response:
         path = anyio.Path(self._folder / name)
+        packed = anyio.Path(self._folder / f"{name}{PACKED}")
+        headers = {"cache-control": caching, "vary": "accept-encoding"}
         try:
-            content = await path.read_bytes()
+            if takes_brotli and await packed.is_file():
+                content = await packed.read_bytes()
+                headers["content-encoding"] = "br"
+            else:
+                content = await path.read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             if not await anyio.Path(self._folder / "index.html").exists():
                 return error_response(404, "page", NOT_BUILT)
@@ -73,6 +83,6 @@ class PageFiles:
         return Response(
             content,
             200,
-            {"cache-control": caching},
+            headers,
             kind or "application/octet-stream",
         )

@@ -1,6 +1,7 @@
 """The WebSocket of a page: all sessions that it shows on one connection.
 
-Up: `{"follow": id, "after": seq}`, `{"drop": id}`.  Down: `{"s": id, "e": [event, …]}`, a frame a
+Up: `{"follow": id, "after": seq}`, `{"drop": id}`, `{"client": id}` (a client that is detached when
+this connection ends).  Down: `{"s": id, "e": [event, …]}`, a frame a
 tick; `{"s": id, "closed": why}` when a session can be followed no more.  `sessions` in the place of
 an id follows the list of sessions.
 """
@@ -41,6 +42,7 @@ class SocketOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     follow: str | None = None
     after: int | None = None
     drop: str | None = None
+    client: str | None = None
 
 
 class PageSocket:
@@ -50,6 +52,7 @@ class PageSocket:
         self._parts = parts
         self._socket = socket
         self._followed: dict[str, anyio.CancelScope] = {}
+        self._clients: set[str] = set()
         self._close_code = 0
         self._all: anyio.CancelScope | None = None
 
@@ -64,6 +67,9 @@ class PageSocket:
                 group.cancel_scope.cancel()
         except* (WebSocketDisconnect, OSError):
             pass  # it went while something was sent
+        finally:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await self._detach()
         if not self._close_code:
             return
         with anyio.move_on_after(CLOSE_SECONDS) as limit:
@@ -71,6 +77,15 @@ class PageSocket:
         if limit.cancelled_caught or self._close_code == TOO_SLOW:
             # Closing would wait until it reads what it does not read.
             abort_of(dict(self._socket.scope))
+
+    async def _detach(self) -> None:
+        """A page that is gone drives no more, however it went."""
+        for client in self._clients:
+            held = self._parts.clients.get(client)
+            self._parts.clients.drop(client)
+            if held is not None:
+                with suppress(WeftError):
+                    await held.detach()
 
     async def _close(self) -> None:
         # It may be gone before.
@@ -89,6 +104,8 @@ class PageSocket:
                 return
             if order.drop is not None and order.drop in self._followed:
                 self._followed.pop(order.drop).cancel()
+            if order.client is not None:
+                self._clients = {order.client}
             if order.follow is not None:
                 if len(self._followed) >= MOST_FOLLOWED:
                     self._end(TOO_MANY)

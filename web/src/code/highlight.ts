@@ -61,6 +61,17 @@ export function highlightLines(text: string, language: string): Span[][] {
   return lines;
 }
 
+const known = new WeakMap<object, Span[][]>();
+
+/** The same, told once for what stands for the code: a block that is drawn elsewhere keeps its colours. */
+export function highlightOnce(source: object, text: string, language: string): Span[][] {
+  const before = ready.value === null ? undefined : known.get(source);
+  if (before) return before;
+  const found = highlightLines(text, language);
+  if (ready.peek() !== null) known.set(source, found);
+  return found;
+}
+
 export function spans(line: readonly Span[]): ComponentChildren {
   return line.map((span, index) => (span.look ? h("span", { key: index, class: span.look }, span.text) : span.text));
 }

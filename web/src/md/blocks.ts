@@ -7,8 +7,15 @@ export interface Block {
   token: Token;
 }
 
+/** What streamed in last: the finished message is mostly the same text, and has its blocks. */
+let streamed: { text: string; found: Block[] } = { text: "", found: [] };
+
+/** Later definitions of links change earlier blocks: such a text is read once more when it is whole. */
+const DEFINES = /^ {0,3}\[[^\]\n]+\]:/m;
+
 /** The blocks of a finished text. */
 export function blocks(text: string): Block[] {
+  if (text === streamed.text && !DEFINES.test(text)) return streamed.found;
   return new Lexer({ gfm: true })
     .lex(text)
     .filter((token) => token.type !== "space" && token.type !== "def")
@@ -25,6 +32,12 @@ export class BlockStream {
   read = 0;
 
   update(text: string): Block[] {
+    const found = this.grown(text);
+    streamed = { text, found };
+    return found;
+  }
+
+  private grown(text: string): Block[] {
     if (!text.startsWith(this.text)) {
       this.settled = [];
       this.from = 0;

@@ -4,7 +4,7 @@ import type { Token, Tokens } from "marked";
 import type { ComponentChildren, JSX } from "preact";
 import { Fragment } from "preact";
 import { useMemo, useRef } from "preact/hooks";
-import { highlightLines, languageOf, spans } from "../code/highlight.ts";
+import { highlightOnce, languageOf, spans } from "../code/highlight.ts";
 import { CopyButton } from "../ui/controls.tsx";
 import { blocks, BlockStream, safeLink, type Block } from "./blocks.ts";
 
@@ -46,7 +46,7 @@ function block(token: Token): ComponentChildren {
     case "heading":
       return <p class={`heading h${Math.min(token.depth as number, 4)}`} role="heading" aria-level={3}>{inline(token.tokens)}</p>;
     case "code":
-      return <Code text={token.text as string} language={(token.lang as string | undefined) ?? ""} />;
+      return <Code text={token.text as string} language={(token.lang as string | undefined) ?? ""} source={token} />;
     case "list":
       return list(token as Tokens.List);
     case "blockquote":
@@ -137,8 +137,8 @@ function unescaped(text: string): string {
   return text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] ?? entity);
 }
 
-export function Code({ text, language }: { text: string; language: string }): JSX.Element {
-  const lines = highlightLines(text, languageOf(language.split(/\s/)[0] ?? ""));
+export function Code({ text, language, source }: { text: string; language: string; source: object }): JSX.Element {
+  const lines = highlightOnce(source, text, languageOf(language.split(/\s/)[0] ?? ""));
   return (
     <div class="code">
       <pre tabIndex={0}><code>{lines.map((line, at) => <Fragment key={at}>{spans(line)}{at < lines.length - 1 ? "\n" : null}</Fragment>)}</code></pre>

@@ -8,8 +8,11 @@ import { Markdown, StreamingMarkdown } from "../md/markdown.tsx";
 import type { Draft, Row } from "../state/fold.ts";
 import { siblings, type TurnTree } from "../state/turns.ts";
 import { count, money, seconds, shortModel } from "../state/words.ts";
-import { attempt, branchAt, go, link, looking, now, past, project, readEarlier, readPast, session, slice, switchBranch, tree } from "../store.ts";
+import type { Part } from "../types.ts";
+import { blobAddress } from "../api.ts";
+import { attempt, branchAt, go, link, looking, now, past, project, readEarlier, readPast, session, setTrust, slice, switchBranch, tree, trust } from "../store.ts";
 import { of, send } from "../api.ts";
+import { addPictures, filesIn } from "../pictures.ts";
 import { Button, Chip } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 import { busy, Composer, insert, models, textOf } from "./composer.tsx";
@@ -55,6 +58,7 @@ export function Chat(): JSX.Element {
   const sticks = useRef(true);
   const reading = useRef(false);
   const isBelow = useSignal(false);
+  const isOver = useSignal(false);
   const drawn = useSignal(DRAWN);
   const left = useSignal(0);
   const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
@@ -147,9 +151,10 @@ export function Chat(): JSX.Element {
   };
   if (!id) return <div class="chat" />;
   return (
-    <div class="chat">
+    <div class={isOver.value ? "chat dropping" : "chat"} onDragOver={(event) => { if (event.dataTransfer?.types.includes("Files")) { event.preventDefault(); isOver.value = true; } }} onDragLeave={(event) => { if (event.target === event.currentTarget) isOver.value = false; }} onDrop={(event) => { isOver.value = false; const files = filesIn(event.dataTransfer); if (files.length) { event.preventDefault(); void addPictures(id, files); } }}>
       <div class="scroll" ref={scroller} onScroll={scrolled} tabIndex={-1}>
         <div class="column" aria-live="off">
+          <TrustNotice />
           {isNow && all.length === 0 ? <Blank /> : null}
           {shown.map((turn, at) => <TurnView key={turn.key} turn={turn} isLast={isNow && left.value === 0 && at === shown.length - 1} isLooked={!isNow && left.value === 0 && at === shown.length - 1} />)}
           {isNow && left.value === 0 ? <InFlight /> : null}
@@ -186,6 +191,7 @@ const TurnView = memo(function TurnView({ turn, isLast, isLooked }: { turn: Turn
           <button type="button" class="gutter-mark" aria-label="Look at this turn" title="Look at this turn" onClick={() => { looking.value = known && known.line.at(-1) !== key ? key : null; }}><Mark name="you" label="" /></button>
           <div class="you">
             <Markdown text={turn.prompt.message.typed || turn.prompt.message.content} />
+            <Pictures parts={turn.prompt.message.parts ?? []} />
             {turn.prompt.message.attached?.length ? <p class="attached">{turn.prompt.message.attached.map((name) => <Chip key={name} icon="clip">{name}</Chip>)}</p> : null}
           </div>
         </div>
@@ -202,6 +208,24 @@ const TurnView = memo(function TurnView({ turn, isLast, isLooked }: { turn: Turn
     </article>
   );
 });
+
+/** Pictures of a message; those that the server holds are fetched with the page's token. */
+function Pictures({ parts }: { parts: readonly Part[] }): JSX.Element | null {
+  const shown = parts.filter((part) => part.type === "image" && part.media_type.startsWith("image/"));
+  if (shown.length === 0) return null;
+  return <p class="pictures">{shown.map((part, at) => part.type === "image" ? <Picture key={part.blob ?? at} part={part} /> : null)}</p>;
+}
+
+function Picture({ part }: { part: Part & { type: "image" } }): JSX.Element | null {
+  const address = useSignal(part.data ? `data:${part.media_type};base64,${part.data}` : "");
+  useEffect(() => {
+    if (part.data || !part.blob) return;
+    let made = "";
+    void blobAddress(project.value.key, part.blob, part.media_type).then((found) => { made = found; address.value = found; });
+    return () => { if (made) URL.revokeObjectURL(made); };
+  }, [part.blob]);
+  return address.value ? <img src={address.value} alt={part.name || "Picture"} /> : null;
+}
 
 function Meta({ turn, turnKey, isLast }: { turn: TurnRows; turnKey: string; isLast: boolean }): JSX.Element {
   const answers = turn.rows.filter((row) => row.role === "assistant");
@@ -284,9 +308,9 @@ function InFlight(): JSX.Element | null {
   if (state.drafts.length === 0 && !isWorking) return null;
   return (
     <div class={hasPrompt ? "said flight" : "said flight more"}>
-      {hasPrompt || state.drafts.length > 0 ? <span class="gutter-mark"><Mark name={state.requests.length ? "here" : "running"} label="" /></span> : null}
+      {hasPrompt || state.drafts.length > 0 ? <span class="gutter-mark"><Mark name={state.requests.length ? "here" : isWorking ? "running" : "partial"} label="" /></span> : null}
       <div class="weft">
-        {hasPrompt ? <div class="meta"><span>{[shortModel(state.model), state.turnBegan ? seconds((now.value - state.turnBegan) * 1000) : ""].filter(Boolean).join(" · ")}</span></div> : null}
+        {hasPrompt ? <div class="meta"><span>{[shortModel(state.model), state.turnBegan && isWorking ? seconds((now.value - state.turnBegan) * 1000) : ""].filter(Boolean).join(" · ")}</span></div> : null}
         {state.drafts.map((draft) => <DraftView key={draft.node} draft={draft} />)}
         <Trouble />
         {state.drafts.length === 0 && isWorking && state.running.size === 0 && state.requests.length === 0 && !state.retry ? <p class="note working">{state.status === "waiting" ? "Waiting" : "Thinking"}…</p> : null}
@@ -364,6 +388,25 @@ function Ahead({ from }: { from: string }): JSX.Element | null {
         </button>
       ))}
     </div>
+  );
+}
+
+/** What the folder brings along and does not act before the person says so. */
+function TrustNotice(): JSX.Element | null {
+  const question = trust.value;
+  const open = useSignal(false);
+  if (!question) return null;
+  const what = [question.files.length ? count(question.files.length, "file") : "", question.settings.length ? count(question.settings.length, "setting") : "", question.commands.length ? count(question.commands.length, "command") : ""].filter(Boolean).join(", ");
+  return (
+    <section class="trust notice warn" aria-label="Trust">
+      <Icon name="shield" />
+      <div class="words">{question.changed?.length ? "What you trusted in this folder has changed" : "This folder brings settings that could act"}: {what}. They are ignored until you trust it.
+        {open.value ? <ul>{[...question.files.map((each) => `file ${each}`), ...question.settings.map((each, at) => `${each} = ${question.values?.[at] ?? ""}`), ...question.commands.map((each) => `runs: ${each}`)].map((each) => <li key={each}><code>{each}</code></li>)}</ul> : null}
+      </div>
+      <Button kind="quiet" small onClick={() => { open.value = !open.value; }}>{open.value ? "Less" : "Look"}</Button>
+      <Button small off={open.value ? undefined : "Look at it first"} onClick={() => void setTrust(true)}>Trust this folder</Button>
+      <Button kind="quiet" small icon="cross" label="Not now" onClick={() => { trust.value = null; }} />
+    </section>
   );
 }
 

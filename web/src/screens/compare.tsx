@@ -5,18 +5,29 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { diffWordsWithSpace } from "diff";
 import { get, of, send } from "../api.ts";
+import { parseDiff } from "../diff/parse.ts";
+import { HunkView } from "../diff/view.tsx";
+import { letter, placeOf } from "../state/changes.ts";
 import { ancestors, type TurnTree } from "../state/turns.ts";
-import { attempt, go, route, say, session, switchBranch, tree } from "../store.ts";
+import { attempt, go, route, say, session, splitDiff, switchBranch, takeHunk, tree } from "../store.ts";
 import { fork } from "../thread/layout.ts";
-import type { TreeMessage } from "../types.ts";
-import { Button, Empty } from "../ui/controls.tsx";
+import type { BranchFile, FileComparison, TreeMessage } from "../types.ts";
+import { Button, Chip, Empty, Filter, PathName, Segments, Stat } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { busy } from "./composer.tsx";
 
 export function Compare(): JSX.Element {
   const known = tree.value;
   const { a = "", b = "" } = route.value.query;
   const texts = useSignal<[string, string] | null>(null);
+  const files = useSignal<FileComparison | null>(null);
+  const trouble = useSignal("");
   const id = session.value?.id ?? "";
+  const head = known?.head;
+  useEffect(() => {
+    if (!id || !a || !b) return;
+    get<FileComparison>(of(id, "branch-files"), { first: a, second: b }).then((found) => { files.value = found; trouble.value = ""; }, (error: Error) => { trouble.value = error.message; });
+  }, [id, a, b, head]);
   useEffect(() => {
     if (!id || !a || !b) return;
     const read = (node: string): Promise<string> => {
@@ -38,13 +49,77 @@ export function Compare(): JSX.Element {
     <div class="compare" tabIndex={-1}>
       <div class="compare-head">
         <Drawing known={known} shared={shared} left={left} right={right} />
-        <table class="plain"><thead><tr><th scope="col" /><th scope="col">Turns since</th><th scope="col">Last prompt</th></tr></thead>
-          <tbody><tr><th scope="row" class="accent">A {name(a)}</th><td>{left.length - shared.length}</td><td>{known.turns.get(left.at(-1) ?? "")?.prompt}</td></tr><tr><th scope="row">B {name(b)}</th><td>{right.length - shared.length}</td><td>{known.turns.get(right.at(-1) ?? "")?.prompt}</td></tr></tbody></table>
+        <table class="plain"><thead><tr><th scope="col"><span class="sr">Branch</span></th><th scope="col">Turns since</th><th scope="col">Files</th><th scope="col">Last prompt</th></tr></thead>
+          <tbody><tr><th scope="row" class="accent">A {name(a)}</th><td>{left.length - shared.length}</td><td>{filesOf(files.value, "first")}</td><td class="cut">{known.turns.get(left.at(-1) ?? "")?.prompt}</td></tr><tr><th scope="row">B {name(b)}</th><td>{right.length - shared.length}</td><td>{filesOf(files.value, "second")}</td><td class="cut">{known.turns.get(right.at(-1) ?? "")?.prompt}</td></tr></tbody></table>
         <span class="push" />
         <div class="compare-acts"><Button kind="primary" icon="branch" onClick={() => void bring()}>Bring B’s lessons here</Button><Button onClick={() => void switchBranch(name(b)).then(() => go("chat"))}>Switch to B</Button></div>
       </div>
       <div class="compare-texts">{texts.value ? <><Side letter="A" name={name(a)} turn={left.length}>{marked(texts.value, "a")}</Side><Side letter="B" name={name(b)} turn={right.length}>{marked(texts.value, "b")}</Side></> : null}</div>
+      {trouble.value ? <p class="dim pad">Files cannot be compared: {trouble.value}</p> : files.value ? <Files found={files.value} isHere={known.turnOf.get(a) === known.head} /> : null}
     </div>
+  );
+}
+
+/** Which files a branch changed, in words. */
+function filesOf(found: FileComparison | null, side: "first" | "second"): string {
+  if (!found) return "";
+  const number = found.files.filter((each) => [side, "same", "merged", "conflict"].includes(each.origin)).length;
+  return number === 1 ? "1 file" : `${number} files`;
+}
+
+function wordsOf(file: BranchFile): string {
+  const diff = parseDiff(file.diff ?? "", file.path)[0];
+  if (file.origin === "same") return "same";
+  if (diff?.action === "created") return "only in B";
+  if (diff?.action === "deleted") return "only in A";
+  return "";
+}
+
+function Files({ found, isHere }: { found: FileComparison; isHere: boolean }): JSX.Element {
+  const chosen = useSignal("");
+  const shown = found.files.filter((each) => each.origin !== "same" && (!chosen.value || each.path === chosen.value));
+  const wide = window.innerWidth >= 900;
+  return (
+    <>
+      <div class="filters compare-files"><span class="dim">Files A to B</span>
+        {found.files.map((each) => { const diff = parseDiff(each.diff ?? "", each.path)[0]; return <Filter key={each.path} chosen={chosen.value === each.path} onClick={() => { chosen.value = chosen.value === each.path ? "" : each.path; }}>{each.path.split("/").at(-1)} {wordsOf(each) ? <span class="dim">{wordsOf(each)}</span> : <Stat added={diff?.added ?? 0} removed={diff?.removed ?? 0} />}</Filter>; })}
+        {found.files.length === 0 ? <span>are the same</span> : null}
+        <span class="push" /><Segments name="Diff" value={splitDiff.value ? "split" : "unified"} options={[["split", "Split"], ["unified", "Unified"]] as const} onChange={(value) => { splitDiff.value = value === "split"; }} />
+      </div>
+      {found.why ? <p class="dim pad">{found.why}</p> : null}
+      {shown.map((file) => <OneFile key={file.path} file={file} found={found} split={splitDiff.value && wide} isHere={isHere} />)}
+    </>
+  );
+}
+
+function OneFile({ file, found, split, isHere }: { file: BranchFile; found: FileComparison; split: boolean; isHere: boolean }): JSX.Element {
+  const working = useSignal("");
+  const hunks = file.hunks ?? [];
+  const action = parseDiff(file.diff ?? "", file.path)[0]?.action ?? "modified";
+  const off = !isHere ? "Switch to A first: hunks are taken into the line you are on" : busy.value && !working.value ? "A turn runs" : undefined;
+  const take = async (hunk: string): Promise<void> => {
+    if (working.value) return;
+    working.value = hunk;
+    await takeHunk(file.path, hunk, found.first, found.second);
+    working.value = "";
+  };
+  if (hunks.length === 0) return <div class="file-head"><code><PathName path={file.path} /></code><span class="dim">{file.why || "its content is not shown"}</span></div>;
+  return (
+    <section aria-label={file.path}>
+      {hunks.map((each, at) => {
+        const hunk = parseDiff(each.text, file.path)[0]?.hunks[0];
+        if (!hunk) return null;
+        const isWhole = action !== "modified";
+        return (
+          <div key={each.id} class="hunk">
+            <div class="hunk-head"><code>{isWhole ? <span class={`letter ${action}`}>{letter(action)}</span> : null} <PathName path={file.path} /></code><span class="dim">{isWhole ? wordsOf(file) : placeOf(hunk, false)}</span>{isWhole ? <Stat added={each.added} removed={each.removed} /> : null}{file.origin === "conflict" ? <Chip tone="warn">both changed it</Chip> : null}
+              <span class="push" />{hunks.length > 1 ? <span class="dim">hunk {at + 1} of {hunks.length}</span> : null}
+              <Button small icon="left" off={off} busy={working.value === each.id} onClick={() => void take(each.id)}>{isWhole ? (action === "created" ? "Take the file into A" : "Remove it in A too") : "Take B’s hunk into A"}</Button></div>
+            <HunkView hunk={hunk} path={file.path} split={split} />
+          </div>
+        );
+      })}
+    </section>
   );
 }
 
@@ -53,9 +128,12 @@ function Side({ letter, name, turn, children }: { letter: "A" | "B"; name: strin
 }
 
 function marked([a, b]: [string, string], side: "a" | "b"): ComponentChildren {
-  return diffWordsWithSpace(a.slice(0, 20_000), b.slice(0, 20_000)).map((part, at) => {
-    if (side === "a" ? part.added : part.removed) return null;
-    return part.added || part.removed ? <span key={at} class="only">{part.value}</span> : part.value;
+  const mine = diffWordsWithSpace(a.slice(0, 20_000), b.slice(0, 20_000)).filter((part) => !(side === "a" ? part.added : part.removed));
+  // A space between two words that only one side has is that side's too.
+  const isOnly = (at: number): boolean => Boolean(mine[at]?.added || mine[at]?.removed);
+  return mine.map((part, at) => {
+    const joins = !part.value.trim() && isOnly(at - 1) && isOnly(at + 1);
+    return isOnly(at) || joins ? <span key={at} class="only">{part.value}</span> : part.value;
   });
 }
 

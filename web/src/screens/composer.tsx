@@ -5,8 +5,9 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { get, of, send } from "../api.ts";
 import { firstLine, shortModel } from "../state/words.ts";
-import { attempt, branchAt, drafts, go, helpOpen, looking, project, rewind, say, session, slice, startSession, tree, undoRewind } from "../store.ts";
+import { attempt, branchAt, clientName, drafts, drive, driver, isViewer, go, helpOpen, looking, project, rewind, say, session, slice, startSession, tree, undoRewind } from "../store.ts";
 import type { ModelInfo, Part, QueueEntry, RewindPlan } from "../types.ts";
+import { addPictures, filesIn, picturesOf, removePicture, setPictures } from "../pictures.ts";
 import { Button, Check, Menu, type MenuItem } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 
@@ -16,6 +17,7 @@ let modelsOf = "";
 const MODES: [string, string, string][] = [
   ["default", "Ask first", "reads run; everything else asks"],
   ["accept_edits", "Edits run", "edits of the project run; commands ask"],
+  ["auto", "Sandbox runs", "edits and commands in the sandbox run"],
   ["plan", "Only plan", "nothing is changed"],
   ["bypass", "Ask nothing", "deny rules still hold"],
 ];
@@ -44,11 +46,24 @@ export function insert(text: string): void {
 export function Composer(): JSX.Element | null {
   const id = slice.id.value;
   if (!id) return null;
+  if (isViewer.value) return <ViewerBar />;
   return looking.value === null ? <NowComposer id={id} /> : <PastComposer key={looking.value} />;
+}
+
+/** In the place of the message, where another client drives. */
+function ViewerBar(): JSX.Element {
+  const name = clientName(driver.value);
+  return (
+    <div class="composer-wrap viewer" role="status">
+      <Icon name="eye" /><span class="words">{name === "page" ? "Another window drives this session." : `${name[0]?.toUpperCase()}${name.slice(1)} drives this session.`} <span class="dim">You see all of it, and can answer what it asks.</span></span>
+      <Button onClick={() => void drive()}>Take over</Button>
+    </div>
+  );
 }
 
 function NowComposer({ id }: { id: string }): JSX.Element {
   const field = useRef<HTMLTextAreaElement>(null);
+  const chooser = useRef<HTMLInputElement>(null);
   const offers = useSignal<{ kind: "/" | "@"; from: number; items: string[]; at: number } | null>(null);
   const text = textOf(id);
   useGrowth(field, text);
@@ -58,16 +73,22 @@ function NowComposer({ id }: { id: string }): JSX.Element {
   const submit = async (later: boolean): Promise<void> => {
     const raw = textOf(id);
     const content = raw.trim();
-    if (!content) { field.current?.focus(); return; }
+    const shots = picturesOf(id);
+    if (!content && shots.length === 0) { field.current?.focus(); return; }
     if (/^\/[a-z-]+(\s|$)/.test(raw)) {
       if (command(id, content)) setText(id, "");
       return;
     }
     setText(id, "");
+    setPictures(id, []);
     const way = later && isBusy ? "follow-up" : isBusy ? "steer" : "prompt";
-    const done = await attempt(send("POST", of(id, way), { content }));
+    const parts = [...(content ? [{ type: "text", text: content }] : []), ...shots.map((each) => ({ type: "image", media_type: each.type, data: each.data, name: each.name }))];
+    const done = await attempt(send("POST", of(id, way), { content: shots.length ? parts : content }));
     // What was not taken goes back to where it was written.
-    if (done === null) setText(id, [content, textOf(id)].filter(Boolean).join("\n"));
+    if (done === null) {
+      setText(id, [content, textOf(id)].filter(Boolean).join("\n"));
+      setPictures(id, [...shots, ...picturesOf(id)]);
+    }
   };
   const key = (event: KeyboardEvent): void => {
     const open = offers.value;
@@ -114,7 +135,8 @@ function NowComposer({ id }: { id: string }): JSX.Element {
     <div class="composer-wrap">
       <Queue id={id} />
       <div class="composer" onClick={(event) => { if (event.target === event.currentTarget) field.current?.focus(); }}>
-        <textarea id="message" ref={field} rows={1} value={text} placeholder={hint} aria-label="Message" aria-autocomplete="list" aria-controls={offers.value ? "offers" : undefined} onInput={(event) => typed(event.currentTarget.value, event.currentTarget.selectionStart)} onKeyDown={key} onBlur={() => window.setTimeout(() => { offers.value = null; }, 150)} />
+        <Shots id={id} />
+        <textarea id="message" onPaste={(event) => { const files = filesIn(event.clipboardData); if (files.length) { event.preventDefault(); void addPictures(id, files); } }} ref={field} rows={1} value={text} placeholder={hint} aria-label="Message" aria-autocomplete="list" aria-controls={offers.value ? "offers" : undefined} onInput={(event) => typed(event.currentTarget.value, event.currentTarget.selectionStart)} onKeyDown={key} onBlur={() => window.setTimeout(() => { offers.value = null; }, 150)} />
         {offers.value ? (
           <div id="offers" class="offers" role="listbox" aria-label={offers.value.kind === "@" ? "Files" : "Commands"}>
             {offers.value.items.map((item, at) => (
@@ -123,10 +145,10 @@ function NowComposer({ id }: { id: string }): JSX.Element {
           </div>
         ) : null}
         <div class="controls">
-          <Button kind="quiet" icon="clip" label="Attach a file of the project" class="desktop" onClick={() => insert("@")} />
+          <input ref={chooser} type="file" class="sr" tabIndex={-1} multiple accept="image/png,image/jpeg,image/gif,image/webp,application/pdf" aria-label="Pictures to attach" onChange={(event) => { void addPictures(id, event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
+          <Button kind="quiet" icon="clip" label="Attach pictures" onClick={() => chooser.current?.click()} />
           <button type="button" class="button quiet bare desktop" aria-label="Name a file" title="Name a file" onClick={() => insert("@")}>@</button>
           <button type="button" class="button quiet bare desktop" aria-label="Commands" title="Commands" onClick={() => { setText(id, "/"); typed("/", 1); field.current?.focus(); }}>/</button>
-          <Button kind="quiet" icon="plus" label="Name a file" class="phone" onClick={() => insert("@")} />
           <span class="bar" />
           <ModelMenu />
           <LevelMenu />
@@ -139,6 +161,17 @@ function NowComposer({ id }: { id: string }): JSX.Element {
         </div>
       </div>
     </div>
+  );
+}
+
+/** Pictures that go with the message, each with a way out. */
+function Shots({ id }: { id: string }): JSX.Element | null {
+  const shots = picturesOf(id);
+  if (shots.length === 0) return null;
+  return (
+    <ul class="shots" aria-label="Pictures">{shots.map((each) => (
+      <li key={each.address}>{each.type.startsWith("image/") ? <img src={each.address} alt={each.name} /> : <span class="chip">{each.name}</span>}<Button kind="quiet" small icon="cross" label={`Remove ${each.name}`} onClick={() => removePicture(id, each)} /></li>
+    ))}</ul>
   );
 }
 
@@ -214,6 +247,8 @@ function rank(path: string, words: string): number {
   return name.startsWith(words) ? 0 : name.includes(words) ? 1 : 2;
 }
 
+/** Why the project's files cannot be listed; empty where they can. */
+export const filesTrouble = signal("");
 let filesOf = "";
 let files: string[] = [];
 
@@ -221,8 +256,9 @@ let files: string[] = [];
 export async function projectFiles(): Promise<string[]> {
   const key = project.value.key;
   if (filesOf === key) return files;
-  const found = await get<string[] | { files: string[] | { path: string }[] }>(`/projects/${encodeURIComponent(key)}/files`).catch(() => null);
+  const found = await get<string[] | { files: string[] | { path: string }[] }>(`/projects/${encodeURIComponent(key)}/files`).catch((error: Error) => { filesTrouble.value = error.message; return null; });
   if (found === null) return [];
+  filesTrouble.value = "";
   const list = Array.isArray(found) ? found : (found.files ?? []);
   files = list.map((each) => (typeof each === "string" ? each : each.path));
   filesOf = key;
@@ -310,13 +346,15 @@ function PastComposer(): JSX.Element | null {
   const id = state?.id ?? "";
   const text = textOf(id);
   useGrowth(field, text);
+  const working = busy.value;
   useEffect(() => {
     plan.value = null;
+    if (working) return;
     const timer = window.setTimeout(() => {
       void send<RewindPlan>("POST", of(id, "rewind"), { to: node, files: true, conversation: true, preview: true }).then((found) => { plan.value = found; }, () => { plan.value = null; });
     }, 250);
     return () => window.clearTimeout(timer);
-  }, [node]);
+  }, [node, working]);
   if (!state || !turn || !known) return null;
   const number = known.line.indexOf(key) + 1;
   const change = (plan.value?.files ?? []).filter((each) => ["restore", "delete", "recreate"].includes(each.action)).length;

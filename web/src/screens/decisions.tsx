@@ -115,7 +115,7 @@ function WhyPanel({ first }: { first: string }): JSX.Element {
         <div class="block">
           <ul class="why-chain">
             <li><Mark name="you" label="" /><span>{why.line ? `Line ${why.line}` : "The file"} {why.turn ? "was written by a session" : why.commit ? `was committed as ${String(why.commit.id ?? why.commit.commit ?? "").slice(0, 8)}` : "was written by no session"}</span></li>
-            {why.turn ? <li><Mark name="weft" label="" /><span>“{why.turn.text ?? why.turn.title ?? ""}”</span></li> : null}
+            {why.turn ? <li><Mark name="weft" label="" /><span>{why.turn.text || why.turn.title ? `“${why.turn.text || why.turn.title}”` : "in a turn of it"}</span></li> : null}
             {why.decisions.slice(0, 3).map((each) => <li key={each.id}><Mark name="here" label="" /><span>{each.title}<span class="dim">{each.status ?? "proposed"}{each.why ? ` · ${each.why}` : ""}</span></span></li>)}
           </ul>
           {why.decisions.length === 0 ? <p class="dim">Nothing was decided about it.</p> : null}

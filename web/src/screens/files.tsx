@@ -8,7 +8,7 @@ import { highlightLines, languageOf, spans } from "../code/highlight.ts";
 import { go, project, route, session, touched } from "../store.ts";
 import { Button, Empty, Loading, PathName } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { insert, projectFiles } from "./composer.tsx";
+import { filesTrouble, insert, projectFiles } from "./composer.tsx";
 
 interface FileView { path: string; text: string | null; media_type?: string; size?: number }
 
@@ -39,7 +39,7 @@ export function Files(): JSX.Element {
         </div>
       </div>
       <div class="changes-main" tabIndex={-1}>
-        {path ? <div class="file-head"><code><PathName path={path} /></code><span class="push" /><Button small onClick={() => { insert(`@${path} `); go("chat"); }}>Put into the message</Button></div> : <Empty title="Choose a file">Files are shown as they are now; nothing is edited here.</Empty>}
+        {path ? <div class="file-head"><code><PathName path={path} /></code><span class="push" /><Button small onClick={() => { insert(`@${path} `); go("chat"); }}>Put into the message</Button></div> : filesTrouble.value ? <Empty title="The files cannot be listed">{filesTrouble.value}</Empty> : <Empty title="Choose a file">Files are shown as they are now; nothing is edited here.</Empty>}
         {trouble.value ? <div class="notice bad"><Icon name="cross" /><span class="words">{trouble.value}</span></div> : null}
         {path && !open.value && !trouble.value ? <Loading rows={6} /> : null}
         {open.value ? open.value.text === null ? <Empty title="Not text">{open.value.media_type ?? ""} · {open.value.size ?? 0} bytes</Empty> : <Source text={open.value.text} path={path} line={line} /> : null}

@@ -5,14 +5,16 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { of, send } from "../api.ts";
 import { HunkView } from "../diff/view.tsx";
-import { changedFiles, letter, type ChangedFile } from "../state/changes.ts";
+import { changedFiles, letter, netFiles, type ChangedFile, type NetFile } from "../state/changes.ts";
 import { fileName, money } from "../state/words.ts";
-import { attempt, background, go, kept, looking, panelOpen, panelWidth, session, slice, touched, tree } from "../store.ts";
+import { attempt, background, go, kept, looking, net, panelOpen, panelWidth, revertHunk, session, slice, touched, tree } from "../store.ts";
 import { Button, Empty, Menu, PathName, Stat, Tabs } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
-import { insert, projectFiles } from "./composer.tsx";
+import { busy, projectFiles } from "./composer.tsx";
 
 export const changed = computed<ChangedFile[]>(() => changedFiles(slice.rows.value ?? [], slice.results.value ?? new Map(), touched.value));
+/** What the screens show of changes: all that happened to a file as one difference. */
+export const netChanged = computed<NetFile[] | null>(() => (net.value === null ? null : netFiles(net.value, slice.rows.value ?? [], slice.results.value ?? new Map())));
 export const accepted = kept<Record<string, string[]>>("accepted", {});
 
 type Tab = "changes" | "files" | "todos";
@@ -40,25 +42,13 @@ export function Panel(): JSX.Element {
       <Grip />
       <div class="panel-head">
         {past
-          ? <Tabs name="Panel" value="changes" onChange={() => undefined} tabs={[{ id: "changes", label: `Turn ${(tree.value?.line.indexOf(looking.value ?? "") ?? 0) + 1} to now`, count: sincePast().length }]} />
-          : <Tabs<Tab> name="Panel" value={tab.value} onChange={(next) => { tab.value = next; }} tabs={[{ id: "changes", label: "Changes", count: touched.value.length }, { id: "files", label: "Files" }, { id: "todos", label: "Todos", count: todos.length ? `${done}/${todos.length}` : 0 }]} />}
+          ? <Tabs name="Panel" value="changes" onChange={() => undefined} tabs={[{ id: "changes", label: `Turn ${(tree.value?.line.indexOf(looking.value ?? "") ?? 0) + 1} to now`, count: netChanged.value?.length ?? 0 }]} />
+          : <Tabs<Tab> name="Panel" value={tab.value} onChange={(next) => { tab.value = next; }} tabs={[{ id: "changes", label: "Changes", count: netChanged.value?.length ?? 0 }, { id: "files", label: "Files" }, { id: "todos", label: "Todos", count: todos.length ? `${done}/${todos.length}` : 0 }]} />}
         <Button kind="quiet" icon="changes" label="All changes" onClick={() => go("changes")} />
       </div>
-      {past ? <ChangesTab files={sincePast()} isPast /> : tab.value === "changes" ? <ChangesTab files={changed.value} /> : tab.value === "files" ? <FilesTab /> : <TodosTab />}
+      {past ? <ChangesTab files={netChanged.value} isPast /> : tab.value === "changes" ? <ChangesTab files={netChanged.value} /> : tab.value === "files" ? <FilesTab /> : <TodosTab />}
     </aside>
   );
-}
-
-/** What was changed after the turn that is looked at. */
-function sincePast(): ChangedFile[] {
-  const known = tree.value;
-  const from = known?.line.indexOf(looking.value ?? "") ?? -1;
-  return changed.value
-    .map((file) => {
-      const hunks = file.hunks.filter((each) => turnNumber(each.turn) - 1 > from);
-      return { ...file, hunks, added: hunks.reduce((sum, each) => sum + each.hunk.added, 0), removed: hunks.reduce((sum, each) => sum + each.hunk.removed, 0) };
-    })
-    .filter((file) => file.hunks.length > 0);
 }
 
 function Grip(): JSX.Element {
@@ -73,9 +63,10 @@ function Grip(): JSX.Element {
   return <div class="grip" role="separator" aria-orientation="vertical" aria-label="Width of the panel" aria-valuemin={320} aria-valuemax={640} aria-valuenow={panelWidth.value} tabIndex={0} onPointerDown={drag} onKeyDown={(event) => { const step = event.key === "ArrowLeft" ? 16 : event.key === "ArrowRight" ? -16 : 0; if (step) panelWidth.value = Math.max(320, Math.min(640, panelWidth.value + step)); }} />;
 }
 
-function ChangesTab({ files, isPast = false }: { files: ChangedFile[]; isPast?: boolean }): JSX.Element {
+function ChangesTab({ files, isPast = false }: { files: NetFile[] | null; isPast?: boolean }): JSX.Element {
   const chosen = useSignal("");
   const place = useSignal(0);
+  if (files === null) return <div class="panel-body" />;
   if (files.length === 0) return <div class="panel-body"><Empty title={isPast ? "Nothing changed since" : "No changes yet"}>{isPast ? "Files are as they were then." : "Files that the session changes appear here, the shell’s too."}</Empty></div>;
   const added = files.reduce((sum, file) => sum + file.added, 0);
   const removed = files.reduce((sum, file) => sum + file.removed, 0);
@@ -85,7 +76,7 @@ function ChangesTab({ files, isPast = false }: { files: ChangedFile[]; isPast?: 
   const hunk = hunks[at];
   const id = session.value?.id ?? "";
   const seen = accepted.value[id] ?? [];
-  const turn = hunk ? turnNumber(hunk.turn) : 0;
+  const turns = hunk ? hunk.turns.map(turnNumber).filter(Boolean) : [];
   return (
     <>
       <div class="panel-body">
@@ -93,19 +84,19 @@ function ChangesTab({ files, isPast = false }: { files: ChangedFile[]; isPast?: 
         <ul class="file-list">
           {files.map((each) => (
             <li key={each.path}><button type="button" class="file-row" aria-current={each === file} onClick={() => { chosen.value = each.path; place.value = 0; }}>
-              <span class={`letter ${each.action}`}>{letter(each.action)}</span><PathName path={each.path} /><span class="push" />{each.hunks.length ? <Stat added={each.added} removed={each.removed} /> : <span class="dim">by a command</span>}
+              <span class={`letter ${each.action}`}>{letter(each.action)}</span><PathName path={each.path} /><span class="push" />{each.hunks.length ? <Stat added={each.added} removed={each.removed} /> : <span class="dim">{each.why ? "not shown" : ""}</span>}
             </button></li>
           ))}
         </ul>
         {file && hunk ? (
           <>
-            <div class="hunk-head"><code>{fileName(file.path)[1]}</code><span class="dim">{isPast ? "then › now" : turn ? `turn ${turn}` : ""}</span><span class="push" /><span class="dim">{at + 1} of {hunks.length}</span>
+            <div class="hunk-head"><code>{fileName(file.path)[1]}</code><span class="dim">{isPast ? "then › now" : turns.length ? `turn ${turns.join(" and ")}` : ""}</span><span class="push" /><span class="dim">{at + 1} of {hunks.length}</span>
               <Button kind="quiet" small icon="up" label="Previous hunk" onClick={() => { place.value = (at - 1 + hunks.length) % hunks.length; }} /><Button kind="quiet" small icon="down" label="Next hunk" onClick={() => { place.value = (at + 1) % hunks.length; }} /></div>
             <HunkView hunk={hunk.hunk} path={file.path} split={false} />
             {isPast ? <p class="dim pad">Looking changes nothing. Files on disk are as they are now until you rewind or branch.</p> : (
               <div class="hunk-acts">
                 {seen.includes(hunk.id) ? <span class="ok">Accepted</span> : <Button small icon="check" onClick={() => { accepted.value = { ...accepted.value, [id]: [...seen, hunk.id] }; }}>Accept</Button>}
-                <Button small icon="undo" onClick={() => insert(askToRevert(file.path, turn))}>Ask to revert</Button>
+                <Button small icon="undo" off={file.why || (busy.value ? "A turn runs" : undefined)} onClick={() => void revertHunk(file.path, hunk.id, "")}>Revert</Button>
                 <span class="push" /><Button kind="quiet" small onClick={() => go("decisions", undefined, { why: `${file.path}:${hunk.hunk.after}` })}>Why this change?</Button>
               </div>
             )}
@@ -115,10 +106,6 @@ function ChangesTab({ files, isPast = false }: { files: ChangedFile[]; isPast?: 
       {isPast ? null : <PutBack />}
     </>
   );
-}
-
-export function askToRevert(path: string, turn: number): string {
-  return `Take back the change of @${path}${turn ? ` that turn ${turn} made` : ""}: `;
 }
 
 function PutBack(): JSX.Element | null {

@@ -69,7 +69,8 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
   const saysNo = useSignal(false);
   const reason = useSignal("");
   const busy = useSignal("");
-  const preview = request.preview ?? "";
+  // Remarks of the server above a command are facts about it, not part of what runs.
+  const [remarks, preview] = split(request.tool_name === "shell" ? (request.preview ?? "") : "", request.preview ?? "");
   const files = /^(---|@@|diff )/m.test(preview) ? parseDiff(preview, request.tool_path) : [];
   const text = files.length > 0 ? "" : preview || JSON.stringify(request.args ?? {}, null, 1);
   const pieces = visible(text);
@@ -97,7 +98,7 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
     return () => window.removeEventListener("keydown", down);
   }, [active, request.request_id]);
   const title = TITLES[request.tool_name] ?? `Allow ${request.tool_name.replaceAll("_", " ")}?`;
-  const waited = request.at ? `asked ${seconds(Math.max(0, now.value - request.at) * 1000)} ago · nothing runs until you answer` : "";
+  const waited = request.at ? `asked ${now.value - request.at < 2 ? "now" : `${seconds(Math.max(0, now.value - request.at) * 1000)} ago`} · nothing runs until you answer` : "";
   const added = files.reduce((sum, file) => sum + file.added, 0);
   const removed = files.reduce((sum, file) => sum + file.removed, 0);
   const side = isHiding ? "something in it does not show" : files.length > 0 ? <>{request.tool_path} <Stat added={added} removed={removed} /></> : place || waited;
@@ -109,7 +110,8 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
       {isHiding ? <p class="fact warn"><Icon name="warn" />A character that turns the text around, or does not show, is in it; it is shown as a code</p> : null}
       <div class="facts">
         {request.child ? <span class="fact"><Icon name="agent" />A sub-agent asks</span> : null}
-        {request.tool_path && files.length === 0 ? <span class="fact"><Icon name="file" />{request.tool_path}</span> : null}
+        {remarks.map((each) => <span key={each} class="fact"><Icon name="shield" />{each}</span>)}
+        {request.tool_path && files.length === 0 && !preview.includes(request.tool_path) ? <span class="fact"><Icon name="file" />{request.tool_path}</span> : null}
         {request.reason ? <span class="fact"><Icon name="shield" />{request.reason}</span> : null}
       </div>
       {saysNo.value ? (
@@ -121,13 +123,27 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
         <div class="answers">
           <Button kind={isHiding ? "plain" : "primary"} keys="1" keyFirst busy={busy.value === "allow_once"} onClick={() => void answer("allow_once")}>Once</Button>
           {isHiding ? null : <Button keys="2" keyFirst busy={busy.value === "allow_turn"} onClick={() => void answer("allow_turn")}>This turn</Button>}
-          {isHiding || !request.always_pattern ? null : <Button keys="3" keyFirst class="always" busy={busy.value === "allow_always"} onClick={() => void answer("allow_always")}>Always <code>{request.always_pattern}</code></Button>}
+          {isHiding || !request.always_pattern ? null : <Button keys="3" keyFirst class="always" busy={busy.value === "allow_always"} onClick={() => void answer("allow_always")}>Always <code title={request.always_pattern}>{request.always_pattern.replace(/^\w+\((.*)\)$/s, "$1")}</code></Button>}
           <span class="push" />
           <Button kind={isHiding ? "primary" : "quiet"} keys="4" keyFirst onClick={() => { saysNo.value = true; }}>No, and say why…</Button>
         </div>
       )}
     </Frame>
   );
+}
+
+/** A preview's first lines that only say something about the command, and the command. */
+function split(text: string, whole: string): [string[], string] {
+  const found: string[] = [];
+  let rest = text;
+  for (;;) {
+    const head = /^# (with(?:out)? [^\n]*)\n(?=.)/s.exec(rest);
+    if (!head) break;
+    const words = head[1] ?? "";
+    found.push(words[0]?.toUpperCase() + words.slice(1));
+    rest = rest.slice(head[0].length);
+  }
+  return [found, found.length ? rest : whole];
 }
 
 function Question({ request, place, ready, card, active }: { request: QuestionAsked; place: string; ready: () => boolean; card: { current: HTMLDivElement | null }; active: boolean }): JSX.Element {
@@ -173,7 +189,7 @@ function GoOn(): JSX.Element {
   const calls = state?.rows.flatMap((row) => row.message.tool_calls ?? []).filter((call) => unknown.includes(call.id)).slice(-1) ?? [];
   const prompt = state?.rows.findLast((row) => row.role === "user");
   return (
-    <Frame title="Go on with this session?" side="found after a restart" card={card}>
+    <Frame title="Resume this session?" side="found after a restart" card={card}>
       <p class="text">The process ended during this turn. The text so far is kept.{calls.length ? " One command was running and its effect is not known:" : ""}</p>
       {calls.map((call) => <pre key={call.id} class="command">{String(call.args.command ?? call.args.path ?? call.name)}</pre>)}
       <div class="answers">

@@ -6,7 +6,7 @@ import { lazy } from "./lazy.tsx";
 import { useEffect, useRef } from "preact/hooks";
 import { of, send } from "../api.ts";
 import { age, money } from "../state/words.ts";
-import { attempt, go, link, listReady, live, loadSessions, looking, minute, notice, opening, panelOpen, paletteOpen, route, rows, sideWidth, slice, spoken, startSession, tree, touched, type Screen } from "../store.ts";
+import { attempt, go, link, listReady, live, loadSessions, looking, minute, needsYou, notice, opening, panelOpen, paletteOpen, route, rows, sideWidth, slice, spoken, startSession, tree, touched, type Screen } from "../store.ts";
 import { ThreadBar } from "../thread/bar.tsx";
 import type { SessionRow } from "../types.ts";
 import { Button, Key, Loading, Menu } from "../ui/controls.tsx";
@@ -169,7 +169,8 @@ function TopBar({ screen, flip }: { screen: Screen; flip: () => void }): JSX.Ele
   const renaming = useSignal<string | null>(null);
   const row = rows.value.find((each) => each.id === route.value.session);
   const title = slice.title.value || (row ? titleOf(row) : "") || "New session";
-  useEffect(() => { document.title = `${title} · Weft`; }, [title]);
+  const mark = needsYou.value ? "● " : "";
+  useEffect(() => { document.title = `${mark}${title} · Weft`; }, [title, mark]);
   const known = tree.value;
   const branches = known?.branchesAt ? [...known.branchesAt.values()].flat().length : 0;
   const steps = plan ? Object.values(plan.steps ?? {}).filter((each) => each === "passed").length : 0;

@@ -7,7 +7,7 @@ import { parseDiff } from "../diff/parse.ts";
 import { callEnd, callLine, LOOKUPS, type CallEnd, type CallState } from "../state/calls.ts";
 import type { CallResult, Child, DraftCall } from "../state/fold.ts";
 import { count, money, seconds } from "../state/words.ts";
-import { children as childInfos, go, now, slice, unfolded } from "../store.ts";
+import { children as childInfos, go, now, slice, unfolded, whoIs } from "../store.ts";
 import type { ToolExecuting } from "../types.ts";
 import { Stat } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
@@ -107,10 +107,11 @@ export function ToolLine({ call }: { call: Call }): JSX.Element {
 function withAnswer(end: CallEnd, uid: string): CallEnd {
   const answer = slice.answered.value?.get(uid);
   if (!answer || end.words.some((word) => word.includes("by you"))) return end;
-  const words = { allow_once: "once, by you", allow_turn: "this turn, by you", allow_always: "always, by you", deny: answer.reason ? `you said no: “${answer.reason}”` : "you said no" }[answer.action];
+  const who = whoIs(answer.by);
+  const words = { allow_once: `once, by ${who}`, allow_turn: `this turn, by ${who}`, allow_always: `always, by ${who}`, deny: answer.reason ? `${who} said no: “${answer.reason}”` : `${who} said no` }[answer.action];
   if (!words) return end;
   if (answer.action === "deny") return { ...end, words: [words], state: "denied", tone: "" };
-  return { ...end, words: end.words.includes(words) ? end.words : [words, ...end.words] };
+  return { ...end, words: end.words.includes(words) ? end.words : end.tone ? [...end.words, words] : [words, ...end.words] };
 }
 
 function End({ end }: { end: CallEnd }): JSX.Element {

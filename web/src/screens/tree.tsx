@@ -24,6 +24,9 @@ const selected = signal<string | null>(null);
 const marked = signal<string | null>(null);
 const showsMap = signal(true);
 const zoom = signal(1);
+/** How far the map can be seen from: half a screen beside what is in view is drawn too. */
+const BESIDE = 600;
+const CROWDED = 12;
 
 interface TurnFacts { added: number; removed: number; cost: number | null; at: number; model: string }
 
@@ -84,6 +87,15 @@ export function Tree(): JSX.Element {
   );
 }
 
+const SMALLEST = 0.02;
+
+/** The zoom at which the whole map is in view; no larger than its full size. */
+function fitting(known: TurnTree): number {
+  const room = (document.querySelector(".map-scroll")?.clientWidth ?? 900) - 220;
+  const columns = Math.max(1, ...[...known.turns.values()].map((turn) => turn.depth));
+  return Math.max(SMALLEST, Math.min(1, room / (columns * COLUMN)));
+}
+
 function MapControls({ known }: { known: TurnTree }): JSX.Element {
   const state = session.value;
   return (
@@ -91,9 +103,9 @@ function MapControls({ known }: { known: TurnTree }): JSX.Element {
       <span class="sums"><strong>{count(Math.max(1, known.lanes.length + 1), "branch", "branches")}</strong> · {count(known.turns.size, "turn")}{state?.cost !== null ? ` · ${money(state?.cost ?? 0)}` : ""}</span>
       <span class="push" />
       <Segments name="View" value={showsMap.value ? "map" : "outline"} options={[["map", "Map"], ["outline", "Outline"]] as const} onChange={(value) => { showsMap.value = value === "map"; }} />
-      <Button small label="Smaller" onClick={() => { zoom.value = Math.max(0.25, zoom.value / 1.25); }}>−</Button>
+      <Button small label="Smaller" onClick={() => { zoom.value = Math.max(SMALLEST, zoom.value / 1.25); }}>−</Button>
       <Button small label="Larger" onClick={() => { zoom.value = Math.min(2, zoom.value * 1.25); }}>+</Button>
-      <Button small onClick={() => { zoom.value = 1; }}>Fit</Button>
+      <Button small title="All of it, or its full size" onClick={() => { const all = fitting(known); zoom.value = zoom.value === all ? 1 : all; }}>Fit</Button>
     </>
   );
 }
@@ -110,22 +122,36 @@ function MapView({ known, chosen, choose }: { known: TurnTree; chosen: string; c
   const height = Math.max(160, y(bottom) + 44);
   const at = looking.value === null ? known.line.length - 1 : known.line.indexOf(looking.value);
   const isPast = looking.value !== null;
+  const view = useSignal<[number, number]>([0, 2000]);
+  const look = (): void => {
+    const element = box.current;
+    if (!element) return;
+    // In steps: most scrolling draws nothing anew.
+    const left = Math.floor(element.scrollLeft / BESIDE) * BESIDE;
+    const next: [number, number] = [left - BESIDE, left + element.clientWidth + 2 * BESIDE];
+    if (next[0] !== view.value[0] || next[1] !== view.value[1]) view.value = next;
+  };
+  const inView = (depth: number): boolean => x(depth) >= view.value[0] && x(depth) <= view.value[1];
+  /** Where columns are crowded only what is more than a point on the line has a mark. */
+  const hasMark = (key: string, depth: number): boolean => inView(depth) && (step >= CROWDED || key === looking.value || depth === known.line.length - 1 || (known.turns.get(key)?.children.length ?? 0) > 1 || known.checkpointsAt.has(key));
   const rowOf = (key: string | null): number => known.lanes.find((lane) => key !== null && lane.keys.includes(key))?.row ?? 0;
   useLayoutEffect(() => {
     const element = box.current;
     if (element) element.scrollLeft = x(known.turns.get(chosen)?.depth ?? deepest) - element.clientWidth * 0.6;
+    look();
   }, [chosen, zoom.value]);
   const turn = known.turns.get(chosen);
   return (
     <div class="map">
       <div class="map-head"><MapControls known={known} /></div>
-      <div class="map-scroll" ref={box} tabIndex={-1}>
+      <div class="map-scroll" ref={box} tabIndex={-1} onScroll={look}>
         <svg class="drawing" width={width} height={height} aria-hidden="true">
           {isPast ? <><defs><pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V8" stroke="var(--line)" stroke-width="1" /></pattern></defs><rect x={x(at)} y="0" width={width} height={height} fill="url(#hatch)" /></> : null}
-          {known.lanes.map((lane) => <LanePath key={lane.keys[0]} lane={lane} known={known} x={x} y={y} parentRow={rowOf(lane.from)} choose={choose} />)}
+          {known.lanes.map((lane) => <LanePath key={lane.keys[0]} lane={lane} known={known} x={x} y={y} parentRow={rowOf(lane.from)} choose={choose} hasMark={hasMark} />)}
           <path class="main" d={`M${x(0)} ${y(0)}H${x(at)}`} />
           {isPast ? <path class="ahead" d={`M${x(at)} ${y(0)}H${x(known.line.length - 1)}`} /> : null}
           {known.line.map((key, depth) => {
+            if (!hasMark(key, depth)) return null;
             const isHead = depth === known.line.length - 1;
             return (
               <g key={key} class="hit" onClick={() => choose(key)}>
@@ -138,14 +164,14 @@ function MapView({ known, chosen, choose }: { known: TurnTree; chosen: string; c
           {isPast ? <path class="shuttle" d={`M${x(at)} 44V${height}`} /> : null}
           <text class="name here" x={x(known.line.length - 1) + 16} y={y(0) + 4}>{known.headBranch}</text>
         </svg>
-        {isPast && turn ? <span class="tag" style={{ left: `${x(at)}px` }}>Turn {at + 1}{timeOf(turn) ? ` · ${ago(timeOf(turn), minute.value)}` : ""}</span> : null}
+        {isPast && turn ? <span class="tag" style={{ left: `${Math.max(70, x(at))}px` }}>Turn {at + 1}{timeOf(turn) ? ` · ${ago(timeOf(turn), minute.value)}` : ""}</span> : null}
       </div>
       {isPast ? <span class="ahead-words">{count(known.line.length - 1 - at, "turn")} ahead, kept</span> : null}
     </div>
   );
 }
 
-function LanePath({ lane, known, x, y, parentRow, choose }: { lane: Lane; known: TurnTree; x: (depth: number) => number; y: (row: number) => number; parentRow: number; choose: (key: string) => void }): JSX.Element | null {
+function LanePath({ lane, known, x, y, parentRow, choose, hasMark }: { hasMark: (key: string, depth: number) => boolean; lane: Lane; known: TurnTree; x: (depth: number) => number; y: (row: number) => number; parentRow: number; choose: (key: string) => void }): JSX.Element | null {
   const turns = lane.keys.map((key) => known.turns.get(key)).filter((turn) => turn !== undefined);
   const from = known.turns.get(lane.from ?? "");
   const first = turns[0];
@@ -155,7 +181,7 @@ function LanePath({ lane, known, x, y, parentRow, choose }: { lane: Lane; known:
   return (
     <g class={lane.isLeft ? "lane left" : "lane"}>
       <path d={`${begin}H${x(last.depth)}`} />
-      {turns.map((turn) => (
+      {turns.filter((turn) => hasMark(turn.key, turn.depth)).map((turn) => (
         <g key={turn.key} class="hit" onClick={() => choose(turn.key)}>
           <rect x={x(turn.depth) - 20} y={y(lane.row) - 16} width={40} height={32} fill="transparent" stroke="none" />
           <circle cx={x(turn.depth)} cy={y(lane.row)} r={selected.value === turn.key ? 6 : 4} />
@@ -275,6 +301,7 @@ function TurnRow({ turnKey, known, top, left, lane, isChosen, choose }: { turnKe
   const isAhead = onLine && turn.depth > at;
   const mark: MarkName = isHead ? "here" : turnKey === looking.value ? "looking" : turn.isPartial ? "partial" : !onLine ? "other" : isAhead ? "you" : "weft";
   const fact = facts.value.get(turnKey);
+  const cost = turn.cost || fact?.cost;
   const isTip = known.branchesAt.get(turnKey) ?? [];
   const names = known.checkpointsAt.get(turnKey) ?? [];
   return (
@@ -287,8 +314,8 @@ function TurnRow({ turnKey, known, top, left, lane, isChosen, choose }: { turnKe
       <span class="note">{turn.isPartial ? "interrupted" : turn.isAgain ? "answered again" : marked.value === turnKey ? "marked to compare" : ""}</span>
       <span class="push" />
       <span class="cell wide"><Stat added={fact?.added ?? 0} removed={fact?.removed ?? 0} /></span>
-      <span class="cell">{fact?.cost ? money(fact.cost) : ""}</span>
-      <span class="cell">{fact ? age(fact.at, minute.value) : ""}</span>
+      <span class="cell">{cost ? money(cost) : ""}</span>
+      <span class="cell">{age(turn.at || fact?.at || 0, minute.value)}</span>
     </div>
   );
 }
@@ -323,13 +350,14 @@ function TurnPanel({ known, turn }: { known: TurnTree; turn: Turn }): JSX.Elemen
   const node = turn.nodes.at(-1) ?? "";
   const isHead = turn.key === known.head;
   const onLine = known.line.includes(turn.key);
+  const working = busy.value;
   useEffect(() => {
-    if (isHead || !state) return;
+    if (isHead || !state || working) return;
     const timer = window.setTimeout(() => {
       send<RewindPlan>("POST", of(state.id, "rewind"), { to: node, files: true, conversation: true, preview: true }).then((found) => { plan.value = found; trouble.value = ""; }, (error: Error) => { plan.value = null; trouble.value = error.message; });
     }, 200);
     return () => window.clearTimeout(timer);
-  }, [node, isHead]);
+  }, [node, isHead, working]);
   const fact = facts.value.get(turn.key);
   const items = (plan.value?.files ?? []).filter((each) => each.action !== "unchanged");
   const change = items.filter((each) => ["restore", "delete", "recreate"].includes(each.action)).length;
@@ -351,7 +379,7 @@ function TurnPanel({ known, turn }: { known: TurnTree; turn: Turn }): JSX.Elemen
             <div class="block">
               <h3 class="act"><Icon name="undo" />Rewind to here</h3>
               <div class="line"><Check on={conversation.value} onChange={(on) => { conversation.value = on; }}>Conversation</Check><span class="push" /><span class="dim">{ahead > 0 ? `leaves ${count(ahead, "turn")}, kept` : "the present line is kept"}</span></div>
-              <div class="line"><Check on={files.value} onChange={(on) => { files.value = on; }}>Files</Check><span class="push" /><span class="dim">{plan.value ? [change ? `${change} change` : "none changes", asks ? `${asks} asks` : ""].filter(Boolean).join(", ") : trouble.value || "…"}</span></div>
+              <div class="line"><Check on={files.value} onChange={(on) => { files.value = on; }}>Files</Check><span class="push" /><span class="dim">{plan.value ? [change ? `${change} change` : "none changes", asks ? `${asks} asks` : ""].filter(Boolean).join(", ") : busy.value ? "known after this turn" : trouble.value || "…"}</span></div>
             </div>
             {files.value && items.length ? (
               <div class="block"><h3>What happens to files</h3>

@@ -176,6 +176,21 @@ export function begin(id: string, snapshot: Snapshot, page: Page, todos: Todo[] 
   );
 }
 
+/** The state as it stands after a lost connection: signals that were missed do not come again. */
+export function stood(state: SessionState, snapshot: Snapshot): SessionState {
+  const isOver = ["idle", "interrupted", "error"].includes(snapshot.status);
+  return {
+    ...state,
+    status: snapshot.status,
+    error: snapshot.error,
+    running: new Map((snapshot.running ?? []).map((each) => [each.call_uid, each])),
+    requests: snapshot.requests,
+    queue: snapshot.queue,
+    retry: null,
+    drafts: isOver && snapshot.draft_node == null && snapshot.status !== "interrupted" ? [] : state.drafts,
+  };
+}
+
 /** The state with the rows of a page in the place of its own. */
 export function withPage(state: SessionState, page: Page): SessionState {
   const { rows, results } = readPage(page);

@@ -14,6 +14,10 @@ export interface Turn {
   isPartial: boolean;
   /** Another answer to the prompt of the turn beside it. */
   isAgain: boolean;
+  /** When it began; 0 where that was not read. */
+  at: number;
+  /** What its answers cost, as far as it is known. */
+  cost: number;
 }
 
 export interface Lane {
@@ -48,6 +52,7 @@ export function turnTree(view: TreeView): TurnTree {
     if (each.role !== "user" && parent !== undefined && goesOn) {
       parent.nodes.push(each.id);
       parent.isPartial = each.is_partial;
+      parent.cost += each.cost_usd ?? 0;
       turnOf.set(each.id, parent.key);
       continue;
     }
@@ -63,6 +68,8 @@ export function turnTree(view: TreeView): TurnTree {
       depth: from ? from.depth + 1 : 0,
       isPartial: each.is_partial,
       isAgain,
+      at: each.at ?? 0,
+      cost: each.cost_usd ?? 0,
     };
     from?.children.push(turn.key);
     turns.set(turn.key, turn);
@@ -128,7 +135,8 @@ function lanesOf(
     const last = turns.get(keys.at(-1) ?? "");
     if (first === undefined || last === undefined) continue;
     const name = keys.flatMap((key) => branchesAt.get(key) ?? []).at(-1) ?? "";
-    const isLeft = name === "" || name.includes("@");
+    // What a rewind left keeps a name that nobody chose.
+    const isLeft = name === "" || name.includes("@") || /^rewound-\d+$/.test(name);
     const row = freeRow(taken, first.depth - 1, last.depth + 1, isLeft, start.row);
     lanes.push({ keys, from: first.parent, name, isLeft, row });
     for (const key of keys)

@@ -16,7 +16,7 @@ const BAR_ROWS = [-1, 1, 2];
 
 /** When the turn was begun, from what the page has read of the line; 0 where it has not. */
 export function timeOf(turn: Turn): number {
-  return slice.rows.value?.find((row) => turn.nodes.includes(row.id))?.message.at ?? 0;
+  return turn.at || (slice.rows.value?.find((row) => turn.nodes.includes(row.id))?.message.at ?? 0);
 }
 
 export function ThreadBar({ hint = "Drag to go back", right }: { hint?: string; right?: JSX.Element }): JSX.Element | null {
@@ -32,7 +32,7 @@ export function ThreadBar({ hint = "Drag to go back", right }: { hint?: string; 
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     return () => observer.disconnect();
-  }, [known === null]);
+  }, [known === null || known.line.length === 0]);
   if (known === null || known.line.length === 0)
     return <div class="thread-bar empty-bar" role="region" aria-label="Thread" />;
   const line = known.line;
@@ -149,6 +149,7 @@ function Drawing({ tree: known, place, at }: { tree: TurnTree; place: Columns; a
         if (known.checkpointsAt.has(key)) return <path key={key} class="diamond" d={`M${place.x(column)} ${MIDDLE - 4.5}l4.5 4.5-4.5 4.5-4.5-4.5z`} />;
         return <circle key={key} class="dot" cx={place.x(column)} cy={MIDDLE} r="3.3" />;
       })}
+      <circle class="focus" cx={place.x(at)} cy={MIDDLE} r="11" />
       {isPast ? (
         <g>
           <path class="shuttle" d={`M${place.x(at)} 0V30`} />

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from typing import Any, Final, Self
 
+import anyio
+import anyio.to_thread
+import msgspec
+
 from weft.api import ExportFormat, SavedSessions, SessionInfo, SessionRecord
 from weft.config import places
-from weft.errors import UsageError
+from weft.errors import AmbiguousId, UsageError
 from weft.ids import SessionId
 from weft.server.bodies import SessionList
 from weft.server.client.remote_session import RemoteSession
 from weft.server.client.server_link import ServerLink
+from weft.server.routes.sessions import MOST_ROWS
 from weft.transport import target
 
 TOKEN_VARIABLE: Final = "WEFT_SERVER_TOKEN"
@@ -82,17 +87,29 @@ class RemoteApp:
 
 
 class RemoteSessions:
-    """`app.sessions` of a server."""
+    """`app.sessions` of a server: the calls of `SessionManager`."""
 
     def __init__(self, link: ServerLink) -> None:
         self._link = link
 
+    def _session(self, view: Any) -> RemoteSession:
+        return RemoteSession(self._link, view.id)
+
     async def start_session(self, *, input_id: str | None = None, **settings: Any) -> RemoteSession:
         """Start a session, or resume the one with `session_id`; as
         `SessionManager.start_session`, but for what cannot travel.
+
+        Raises:
+            UsageError: an object was given where the server needs a name.
         """
-        view = await self._link.call("start_session", body={"input_id": input_id, **settings})
-        return RemoteSession(self._link, view.id)
+        for name in ("tools", "model", "store"):
+            given = settings.get(name)
+            names = given if isinstance(given, list | tuple) else (given,)
+            if (name == "store" and given is not None) or not all(map(_is_name, names)):
+                raise UsageError(f"{name}= cannot travel to a server: it takes names alone")
+        return self._session(
+            await self._link.call("start_session", body={"input_id": input_id, **settings})
+        )
 
     async def get(self, session_id: str) -> RemoteSession:
         """The session of this id or unique prefix.
@@ -100,8 +117,33 @@ class RemoteSessions:
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have it.
         """
-        view = await self._link.call("editor_snapshot", {"id": session_id})
-        return RemoteSession(self._link, view.id)
+        return self._session(await self._link.call("editor_snapshot", {"id": session_id}))
+
+    async def find_session(self, session_id: str) -> RemoteSession | None:
+        """The session of this id or unique prefix that runs in the server; None when none runs.
+
+        Raises:
+            AmbiguousId: several have it.
+        """
+        running = [each.id for each in await self.list_active()]
+        found = [
+            each
+            for each in running
+            if each.removeprefix("ses_").startswith(session_id.removeprefix("ses_"))
+        ]
+        if session_id in running:
+            found = [SessionId(session_id)]
+        if len(found) > 1:
+            raise AmbiguousId(session_id, tuple(found))
+        return RemoteSession(self._link, found[0]) if found else None
+
+    async def resolve_id(self, session_id: str) -> SessionId:
+        """The whole id for an id or a unique prefix.
+
+        Raises:
+            SessionNotFound, AmbiguousId: no session, or several, have it.
+        """
+        return (await self.read_session(session_id)).row.id
 
     async def read_session(self, session_id: str) -> SessionRecord:
         """Messages and metadata of a stored session, without starting anything."""
@@ -115,20 +157,35 @@ class RemoteSessions:
 
     async def list_saved(
         self,
+        project_path: str | os.PathLike[str] | None = None,
         query: str | None = None,
         limit: int = 100,
         *,
         archived: bool = False,
         after: str | None = None,
     ) -> SavedSessions:
-        """Stored sessions, last active first; `after` goes on behind an earlier page."""
-        asked = {"q": query, "limit": limit, "after": after}
+        """Stored sessions, last active first; `after` goes on behind an earlier page.
+
+        `project_path` is a folder of the server's machine.
+        """
+        asked: dict[str, Any] = {"q": query}
+        if project_path is not None:
+            body = {"path": os.fspath(project_path)}
+            asked["project"] = (await self._link.call("open_project", body=body)).id
         if archived:
             asked["archived"] = "true"
-        found: SessionList = await self._link.call("list_saved", query=asked)
-        page = SavedSessions(found.rows)
-        page.next = found.next
-        page.working = frozenset(map(SessionId, found.working))
+        page, working = SavedSessions(), set[SessionId]()
+        page.next = after
+        while len(page) < limit:
+            most = min(limit - len(page), MOST_ROWS)
+            query_of = {**asked, "limit": most, "after": page.next}
+            found: SessionList = await self._link.call("list_saved", query=query_of)
+            page.extend(found.rows)
+            page.next = found.next
+            working.update(map(SessionId, found.working))
+            if found.next is None:
+                break
+        page.working = frozenset(working)
         return page
 
     async def fork_session(
@@ -141,8 +198,7 @@ class RemoteSessions:
     ) -> RemoteSession:
         """A new session that shares the history up to and including `at`."""
         body = {"at": at, "title": title, "input_id": input_id}
-        view = await self._link.call("fork_session", {"id": session_id}, body=body)
-        return RemoteSession(self._link, view.id)
+        return self._session(await self._link.call("fork_session", {"id": session_id}, body=body))
 
     async def rename_session(
         self, session_id: str, title: str, *, input_id: str | None = None
@@ -166,9 +222,72 @@ class RemoteSessions:
         """Delete a session for good."""
         await self._link.call("delete_session", {"id": session_id}, body={"input_id": input_id})
 
-    async def export_session(self, session_id: str, format: ExportFormat = "json") -> str:
-        """The whole conversation as text."""
-        text: str = await self._link.call(
-            "export_session", {"id": session_id}, query={"format": format}
-        )
+    async def export_session(
+        self,
+        session_id: str,
+        format: ExportFormat = "json",
+        path: str | os.PathLike[str] | None = None,
+        *,
+        files: bool = False,
+    ) -> str:
+        """The whole conversation as text; with `path` also written there, on this machine."""
+        asked = {"format": format, **({"files": "true"} if files else {})}
+        text: str = await self._link.call("export_session", {"id": session_id}, query=asked)
+        if path is not None:
+            await _write_private(os.fspath(path), text)
         return text
+
+    async def import_session(
+        self, path: str | os.PathLike[str], *, input_id: str | None = None
+    ) -> RemoteImport:
+        """A new session with the conversation of an export, a file of this machine.
+
+        Raises:
+            UsageError: the file cannot be read, or is no export.
+        """
+        try:
+            content = await anyio.Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read {os.fspath(path)}: {error}") from error
+        made = await self._link.call(
+            "import_session", body={"content": content, "input_id": input_id}
+        )
+        return RemoteImport(session=self._session(made.session), dropped=made.dropped)
+
+    async def unload_idle(self, older_than_seconds: float) -> int:
+        """The server unloads idle sessions itself.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("unload_idle() is the server's own: it unloads idle sessions itself")
+
+    async def aclose(self) -> None:
+        """Close the connections; sessions go on in the server."""
+        await self._link.aclose()
+
+
+class RemoteImport(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an import; see `ImportReport`."""
+
+    session: RemoteSession
+    dropped: dict[str, int]
+
+
+def _is_name(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+async def _write_private(path: str, text: str) -> None:
+    def write() -> None:
+        with open(path, "w", encoding="utf-8", opener=_private) as file:
+            file.write(text)
+
+    try:
+        await anyio.to_thread.run_sync(write)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

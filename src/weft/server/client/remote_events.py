@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Any, Final, Self
+from itertools import chain, repeat
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import anyio
 import msgspec
 
-from weft.errors import ProviderUnavailable
+from weft.api import Draft
+from weft.errors import ProviderUnavailable, StoreUnavailable, WeftError
 from weft.events import (
+    STATUS_SIGNALS,
     Event,
     FactBase,
+    Replaced,
+    SessionStatus,
     TextDelta,
     ThinkingDelta,
     ToolArgsDelta,
@@ -58,13 +64,34 @@ class RemoteDraft(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+LiveChoice: TypeAlias = bool | Literal["status"]
+"""Which signals come besides the facts: all, none, or those of the status."""
+
+
 class RemoteEvents:
     """An async iterator over the events of a session.
 
     Close it, or use it as a context manager: the connection is held until then.
     """
 
-    def __init__(self, link: ServerLink, session_id: str, after: int | None) -> None:
+    def __init__(
+        self,
+        link: ServerLink,
+        session_id: str,
+        after: int | None,
+        *,
+        live: LiveChoice = True,
+        end: int | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
+        """With `end` they end with that fact.  `lost` is told when the connection went, and with
+        an empty text when it is back.
+        """
+        self._live = live
+        self._end = end
+        self._lost = lost
+        self.end_reason = ""
+        """Why the session ended, once it has."""
         self._link = link
         self._session_id = session_id
         self._events: deque[Event] = deque()
@@ -72,6 +99,7 @@ class RemoteEvents:
         self._reply: HttpReply | None = None
         self._parser = EventParser()
         self._is_over = False
+        self._reading: anyio.CancelScope | None = None
         self.cursor = after
         """The last fact that was handed out; None before the first, for a reader from now on."""
 
@@ -88,18 +116,45 @@ class RemoteEvents:
             raise self._link.unreachable(error) from error
         return self
 
+    @property
+    def is_open(self) -> bool:
+        """Whether more may come."""
+        return not self._is_over
+
+    def end_with(self, event: Event) -> None:
+        """Hand this out after what is there, and end."""
+        self._is_over = True
+        self._events.append(event)
+        if self._reading is not None:
+            self._reading.cancel()
+
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
+        while True:
+            event = await self._next()
+            if isinstance(event, FactBase | UnknownFact):
+                self.cursor = event.seq
+                if self._end is not None and event.seq >= self._end:
+                    await self.aclose()
+                return event
+            if self._live is True or isinstance(event, Replaced):
+                return event
+            if self._live == "status" and isinstance(event, STATUS_SIGNALS):
+                return event
+
+    async def _next(self) -> Event:
+        if self._end is not None and (self.cursor or 0) >= self._end:
+            await self.aclose()
         while not self._events:
             if self._is_over:
+                await self._hang_up()
                 raise StopAsyncIteration
-            await self._read()
-        event = self._events.popleft()
-        if isinstance(event, FactBase | UnknownFact):
-            self.cursor = event.seq
-        return event
+            with anyio.CancelScope() as self._reading:
+                await self._read()
+            self._reading = None
+        return self._events.popleft()
 
     async def _read(self) -> None:
         try:
@@ -117,6 +172,7 @@ class RemoteEvents:
 
     def _take(self, name: bytes, body: bytes) -> None:
         if name == b"closed":
+            self.end_reason = str(msgspec.json.decode(body).get("why", ""))
             self._is_over = True
         elif body.startswith(b'{"kind":"draft"'):
             self._events.extend(msgspec.json.decode(body, type=RemoteDraft).pieces())
@@ -144,17 +200,40 @@ class RemoteEvents:
         Raises:
             StoreUnavailable: the server stays away.
         """
-        last: ProviderUnavailable | None = None
-        for pause in BACK_OFF_SECONDS:
+        last: WeftError | None = None
+        self._tell(f"the connection to {self._link.url} is lost; trying again")
+        for pause in chain(BACK_OFF_SECONDS, repeat(BACK_OFF_SECONDS[-1]) if self._lost else ()):
             await anyio.sleep(pause)
             try:
                 await self._connect()
+            except (ProviderUnavailable, StoreUnavailable) as error:
+                last = error  # gone, or on its way out
+            else:
+                await self._add_status()
+                self._tell("")
                 return
-            except ProviderUnavailable as error:
-                last = error
         assert last is not None
         self._is_over = True
         raise self._link.unreachable(last) from last
+
+    async def _add_status(self) -> None:
+        """Hand out what the session does now: a status is sent when it changes, and the last change
+        may have been while no one listened.
+        """
+        try:
+            answer = await self._link.call("get_status", {"id": self._session_id})
+        except WeftError:
+            return  # gone again: the next time tells
+        status = SessionStatus(
+            session_id=SessionId(self._session_id),
+            after_seq=self.cursor or 0,
+            status=answer.value,
+        )
+        self._events.append(status)
+
+    def _tell(self, what: str) -> None:
+        if self._lost is not None:
+            self._lost(what)
 
     async def _hang_up(self) -> None:
         stack, self._stack, self._reply = self._stack, None, None
@@ -171,3 +250,11 @@ class RemoteEvents:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
+
+
+class RemoteJoined(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as one moment has it, and all that comes after that moment; see `Joined`."""
+
+    seq: int
+    drafts: tuple[Draft, ...]
+    events: RemoteEvents

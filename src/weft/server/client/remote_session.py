@@ -2,66 +2,112 @@
 
 from __future__ import annotations
 
-import re
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, NoReturn, Unpack
 
 from weft.api import (
     AbortReceipt,
     Accepted,
-    Branch,
     EditorSnapshot,
     HistoryMessage,
     MessageOptions,
     Page,
     Reply,
     RewindPlan,
+    Session,
     SessionMetadata,
 )
 from weft.errors import UsageError
-from weft.events import PermissionAction, Status
+from weft.events import PermissionAction, Replaced, Status
 from weft.ids import SessionId
 from weft.messages import Content
-from weft.server.client.remote_events import RemoteEvents
-from weft.server.client.server_link import BY_NAME, ServerLink
+from weft.server.client.remote_events import LiveChoice, RemoteEvents, RemoteJoined
+from weft.server.client.remote_fan import RemoteFan
+from weft.server.client.server_link import ClientForgotten, ServerLink
+from weft.server.client.session_calls import ELSEWHERE, WITHOUT_ROUTE, bound, shape_of
 from weft.server.routes.sessions import MOST_MESSAGES
+from weft.state import QueueEntry
 
 
 class RemoteSession:
-    """A handle on a session of a server.  Callables cannot travel: tools are named."""
+    """A handle on a session of a server.  Callables cannot travel: tools are named.
+
+    What is not written out here is called as on a `Session`, and bound by its signature.
+    """
 
     def __init__(self, link: ServerLink, session_id: str) -> None:
         self.id = SessionId(session_id)
         self._link = link
         self._client = ""
+        self._name = ""
+        self.driver = ""
+        """The client that drove when this one attached, or has driven since."""
+        self._readers: list[weakref.ref[RemoteEvents]] = []
 
     def __repr__(self) -> str:
         return f"RemoteSession({self.id!r})"
 
-    async def _call(
-        self,
-        name: str,
-        body: dict[str, Any] | None = None,
-        query: dict[str, Any] | None = None,
-        **path: str,
-    ) -> Any:
-        return await self._link.call(
-            name, {"id": self.id, **path}, body=body, query=query, client=self._client
+    @property
+    def client(self) -> str:
+        """The id under which this handle is attached; empty when it is not."""
+        return self._client
+
+    def session_id(self) -> SessionId:
+        """`id`, as a call."""
+        return self.id
+
+    @staticmethod
+    def combine_queue_entries_to_text(entries: Sequence[QueueEntry]) -> str:
+        """One string for showing entries or putting them back into an input box."""
+        return Session.combine_queue_entries_to_text(entries)
+
+    async def _call(self, operation: str, body: dict[str, Any] | None = None, **path: str) -> Any:
+        return await self._sent(operation, path, body=body)
+
+    async def _sent(self, operation: str, path: dict[str, str], **more: Any) -> Any:
+        where = {"id": self.id, **path}
+        try:
+            return await self._link.call(operation, where, client=self._client, **more)
+        except ClientForgotten:
+            # The server was started again: its clients come back as what they were.
+            role: Literal["viewer", "driver"] = (
+                "driver" if self.driver == self._client else "viewer"
+            )
+            await self.attach(role, self._name)
+            if "client" in path:
+                where["client"] = self._client
+            return await self._link.call(operation, where, client=self._client, **more)
+
+    async def _port(self) -> NoReturn:
+        """What is made from a session's state, and not by a call of the API, is made where that
+        state is.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"this {ELSEWHERE}")
+
+    async def _same(self, name: str, *args: Any, **options: Any) -> Any:
+        """A call of the API by its name."""
+        call = bound(name, args, options)
+        answer = await self._sent(
+            call.operation, call.path, body=call.body, query=call.query, nulls=call.nulls
         )
+        return call.answer(answer)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        """Every other call of a session that is one operation: `usage()`, `set_model(model=…)`."""
-        operation = BY_NAME.get(name)
-        if operation is None or operation.calls[:1] != (f"session.{name}",):
-            raise AttributeError(f"a session of a server has no {name!r}")
-        parts = [part for part in _names(operation.path) if part != "id"]
+        """Every other call of a session: `usage()`, `set_model("…")`."""
+        if name.startswith("_") or not hasattr(Session, name):
+            raise AttributeError(f"a session has no {name!r}")
+        is_known = shape_of(name) is not None
 
-        async def call(**arguments: Any) -> Any:
-            path = {part: str(arguments.pop(part)) for part in parts}
-            if operation.changes:
-                return await self._call(name, arguments, None, **path)
-            return await self._call(name, None, arguments, **path)
+        async def call(*args: Any, **options: Any) -> Any:
+            if not is_known:
+                raise UsageError(f"{name}() {WITHOUT_ROUTE.get(name, ELSEWHERE)}")
+            return await self._same(name, *args, **options)
 
+        call.__name__ = name
         return call
 
     # -- talking
@@ -75,51 +121,31 @@ class RemoteSession:
         **options: Unpack[MessageOptions],
     ) -> Reply:
         """Send a message and wait for the end of its turn; see `Session.send_message`."""
-        body = {"content": content, "queue": queue, "input_id": input_id, **options}
-        reply: Reply = await self._call("send_message", body)
+        reply: Reply = await self._same(
+            "send_message", content, queue=queue, input_id=input_id, **options
+        )
         return reply
 
     async def send_prompt(
         self, content: Content, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted:
         """Send a message; returns as soon as it is durable."""
-        accepted: Accepted = await self._call(
-            "send_prompt", {"content": content, "input_id": input_id, **options}
-        )
-        return accepted
-
-    async def queue_steering(self, content: Content, *, input_id: str | None = None) -> Accepted:
-        """Send a message that the turn which runs takes up after its tool calls."""
-        accepted: Accepted = await self._call(
-            "queue_steering", {"content": content, "input_id": input_id}
-        )
-        return accepted
-
-    async def queue_follow_up(
-        self, content: Content, *, input_id: str | None = None, **options: Unpack[MessageOptions]
-    ) -> Accepted:
-        """Send a message for when the turn which runs has ended."""
-        accepted: Accepted = await self._call(
-            "queue_follow_up", {"content": content, "input_id": input_id, **options}
-        )
+        accepted: Accepted = await self._same("send_prompt", content, input_id=input_id, **options)
         return accepted
 
     async def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt:
         """Stop the turn that runs."""
-        receipt: AbortReceipt = await self._call("abort", {"reason": reason, "input_id": input_id})
+        receipt: AbortReceipt = await self._same("abort", reason, input_id=input_id)
         return receipt
 
-    async def continue_turn(
-        self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
-    ) -> Accepted:
-        """Continue from exactly what is stored."""
-        accepted: Accepted = await self._call("continue_turn", {"input_id": input_id, **options})
-        return accepted
+    async def attach(self, role: Literal["viewer", "driver"] = "viewer", name: str = "") -> str:
+        """Attach as one of several clients; a viewer's changes are refused.
 
-    async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
-        """Attach as one of several clients; a viewer's changes are refused."""
-        attached = await self._call("attach", {"role": role})
-        self._client = attached.client
+        Others see the `name`.  Returns the client's id.
+        """
+        self._client, self._name = "", name
+        attached = await self._call("attach", {"role": role, "name": name or None})
+        self._client, self.driver = attached.client, attached.driver
         return self._client
 
     async def detach(self) -> None:
@@ -134,6 +160,7 @@ class RemoteSession:
             await self.attach("driver")
         else:
             await self._call("claim_driver", client=self._client)
+            self.driver = self._client
 
     async def respond_to_permission(
         self,
@@ -144,9 +171,19 @@ class RemoteSession:
         input_id: str | None = None,
     ) -> None:
         """Answer a permission request; the only open one need not be named."""
-        request = request_id or await self._only_request()
         body = {"action": action, "input_id": input_id, **(meta or {})}
-        await self._call("respond", body, request=request)
+        await self._call("respond", body, request=request_id or await self._only_request())
+
+    async def respond_to_approval(
+        self,
+        decision: Literal["approve", "reject", "approve_all"],
+        *,
+        request_id: str | None = None,
+        input_id: str | None = None,
+    ) -> None:
+        """The other spelling of `respond_to_permission`."""
+        body = {"decision": decision, "input_id": input_id}
+        await self._call("respond", body, request=request_id or await self._only_request())
 
     async def _only_request(self) -> str:
         snapshot = await self.editor_snapshot()
@@ -167,9 +204,7 @@ class RemoteSession:
         self, before: str | None = None, after: str | None = None, limit: int = MOST_MESSAGES
     ) -> Page:
         """A page of the present line, each message with its id."""
-        found = await self._call(
-            "messages", query={"before": before, "after": after, "limit": limit}
-        )
+        found = await self._same("line", before, after, limit)
         return Page(
             items=tuple((row.id, row.message) for row in found.messages),
             before=found.previous,
@@ -184,13 +219,21 @@ class RemoteSession:
             pages.append(await self.line(before=pages[-1].before))
         return [item for page in reversed(pages) for item in page.items]
 
-    async def messages(self) -> list[HistoryMessage]:
-        """The whole present line, oldest first."""
-        return [message for _, message in await self.messages_with_ids()]
+    async def messages(
+        self, before: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> list[HistoryMessage]:
+        """The whole present line, oldest first; with a limit or a place, a page of it."""
+        if before is None and after is None and limit is None:
+            return [message for _, message in await self.messages_with_ids()]
+        page = await self.line(before, after, MOST_MESSAGES if limit is None else limit)
+        return [message for _, message in page.items]
+
+    get_history = messages
 
     async def get_status(self) -> Status:
         """What the session does."""
-        return (await self.editor_snapshot()).status
+        status: Status = await self._same("get_status")
+        return status
 
     async def editor_snapshot(self) -> EditorSnapshot:
         """What a screen needs to draw itself."""
@@ -200,38 +243,51 @@ class RemoteSession:
 
     async def metadata(self) -> SessionMetadata:
         """Title, model, counts, cost and status."""
-        found: SessionMetadata = await self._call("metadata")
+        found: SessionMetadata = await self._same("metadata")
         return found
 
-    async def subscribe(self, *, after: int | None = None) -> RemoteEvents:
+    async def subscribe(
+        self,
+        *,
+        after: int | None = None,
+        live: LiveChoice = True,
+        lost: Callable[[str], None] | None = None,
+    ) -> RemoteEvents:
         """Events: those after the cursor, then new ones; they go on through lost connections and a
-        server that is started again.
+        server that is started again.  `live` is as in `Session.subscribe`.
+
+        `lost` is told when the connection goes, and with an empty text when it is back; with it the
+        server is waited for without an end.
         """
-        return await RemoteEvents(self._link, self.id, after).open()
+        end = None if live is not False else (await self.editor_snapshot()).seq
+        reader = RemoteEvents(self._link, self.id, after, live=live, end=end, lost=lost)
+        events = await reader.open()
+        self._readers = [*(each for each in self._readers if each()), weakref.ref(events)]
+        return events
+
+    async def join(self, after: int | None = None) -> RemoteJoined:
+        """Begin to show a session in one step.
+
+        Answers in flight are the first live events, each part of them as one piece at offset 0.
+        """
+        seq = (await self.editor_snapshot()).seq
+        events = await self.subscribe(after=seq if after is None else after)
+        return RemoteJoined(seq=seq, drafts=(), events=events)
+
+    async def unsubscribe(self) -> None:
+        """End the newest subscription of this handle."""
+        open_now = [each for ref in self._readers if (each := ref()) is not None and each.is_open]
+        for events in open_now[-1:]:
+            await events.aclose()
+
+    async def wait(self) -> str:
+        """Wait until the session stops; returns why."""
+        async with await self.subscribe(live="status") as events:
+            async for _ in events:
+                pass
+            return events.end_reason
 
     # -- the tree
-
-    async def branch_at(
-        self, node_or_index: str | int, name: str | None = None, *, input_id: str | None = None
-    ) -> Branch:
-        """Let the line end at a message, and go on from there."""
-        body = {"at": node_or_index, "name": name, "input_id": input_id}
-        branch: Branch = await self._call("branch_at", body)
-        return branch
-
-    async def switch_branch(
-        self, name_or_index: str | int, *, input_id: str | None = None
-    ) -> Branch:
-        """Switch to a branch."""
-        branch: Branch = await self._call(
-            "switch_branch", {"input_id": input_id}, branch=str(name_or_index)
-        )
-        return branch
-
-    async def checkpoint(self, label: str | None = None, *, input_id: str | None = None) -> str:
-        """Save a checkpoint; returns its name."""
-        made = await self._call("checkpoint", {"label": label, "input_id": input_id})
-        return str(made.text)
 
     async def rewind(
         self,
@@ -244,31 +300,42 @@ class RemoteSession:
         input_id: str | None = None,
     ) -> RewindPlan:
         """Put files, the conversation or both back to what they were at a message."""
-        body = {
-            "to": to,
-            "files": files,
-            "conversation": conversation,
-            "preview": preview,
-            "overwrite": list(overwrite),
-            "input_id": input_id,
-        }
-        plan: RewindPlan = await self._link.call(
-            "rewind", {"id": self.id}, body=body, client=self._client, nulls=("to",)
+        plan: RewindPlan = await self._same(
+            "rewind",
+            to,
+            files,
+            conversation,
+            preview,
+            overwrite=list(overwrite),
+            input_id=input_id,
         )
         return plan
 
-    async def undo_rewind(
-        self, preview: bool = False, *, overwrite: Sequence[str] = (), input_id: str | None = None
-    ) -> RewindPlan:
-        """Undo the last rewind."""
-        body = {"preview": preview, "overwrite": list(overwrite), "input_id": input_id}
-        plan: RewindPlan = await self._call("undo_rewind", body)
-        return plan
+    async def generate_branches(self, prompt: str, *args: Any, **options: Any) -> RemoteFan:
+        """Begin candidates for one task; see `Session.generate_branches`."""
+        view = await self._same("generate_branches", prompt, *args, **options)
+        return RemoteFan(self._link, view)
+
+    # -- its life
+
+    async def new_session(self, **settings: Any) -> RemoteSession:
+        """Another session like this one; this one can still be resumed."""
+        view = await self._call("editor_snapshot")
+        body = {"model": view.snapshot.model, "project_path": view.project_path, **settings}
+        made = await self._link.call("start_session", body=body)
+        return self._replaced_by(made.id)
+
+    async def load_session(self, session_id: str) -> RemoteSession:
+        """Go over to a stored session; this one can still be resumed."""
+        view = await self._link.call("editor_snapshot", {"id": session_id})
+        return self._replaced_by(view.id)
+
+    def _replaced_by(self, session_id: SessionId) -> RemoteSession:
+        for ref in self._readers:
+            if (events := ref()) is not None:
+                events.end_with(Replaced(session_id=self.id, by=session_id))
+        return RemoteSession(self._link, session_id)
 
     async def stop(self) -> None:
         """Stop the session; its record stays."""
         await self._call("stop_session")
-
-
-def _names(path: str) -> list[str]:
-    return re.findall(r"\{(\w+)", path)

@@ -26,6 +26,10 @@ PATIENT: Final = HttpTimeouts(first_byte=24 * 3600.0, idle=60.0)
 """A message is answered when its turn ends; the server pings streams every 15 s."""
 
 
+class ClientForgotten(UsageError):
+    """The server does not know the client of a call: it was started again since that attached."""
+
+
 class ServerLink:
     """A server at an address, and the token for it."""
 
@@ -153,6 +157,8 @@ def raised(status: int, body: bytes) -> WeftError:
         told = msgspec.json.decode(body, type=ErrorAnswer).error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return StoreUnavailable(f"the server answered with {status}, and not as Weft does")
+    if told.kind == "client":
+        return ClientForgotten(told.message)
     kind = getattr(known_errors, told.kind, UsageError if status < 500 else StoreUnavailable)
     if not (isinstance(kind, type) and issubclass(kind, WeftError)):
         kind = UsageError

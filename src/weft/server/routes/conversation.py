@@ -58,9 +58,9 @@ async def _answer(call: ApiCall) -> None:
 async def _attach(call: ApiCall) -> AttachedClient:
     body: ClientBody = call.body
     session = await call.session()
-    client = await session.attach(body.role)
+    client = await session.attach(body.role, body.name)
     call.parts.clients.keep(client, session)
-    return AttachedClient(client=client, role=body.role)
+    return AttachedClient(client=client, role=body.role, driver=session.driver)
 
 
 async def _detach(call: ApiCall) -> None:
@@ -70,8 +70,9 @@ async def _detach(call: ApiCall) -> None:
 
 
 async def _drive(call: ApiCall) -> AttachedClient:
+    client = call.path["client"]
     await _client(call).claim_driver()
-    return AttachedClient(client=call.path["client"], role="driver")
+    return AttachedClient(client=client, role="driver", driver=client)
 
 
 def _client(call: ApiCall) -> Any:

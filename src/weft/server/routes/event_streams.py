@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Literal
 
+import anyio
+
 from weft.errors import UsageError
 from weft.server.operation import ApiCall, ApiOperation, QueryFields
 from weft.server.sse import EventResponse, piece_of
 
+END_SECONDS = 1.0
+"""How long the reason of a session's end may take; one in another process has none."""
 CURSOR_HEADER = "last-event-id"
 
 
@@ -30,12 +34,15 @@ async def _events(call: ApiCall) -> EventResponse:
     app, session = await call.parts.projects.session(call.path["id"])
 
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
+        why = ""
         async with aclosing(call.parts.relays.follow(app, session, after, lost)) as ticks:
             async for tick in ticks:
                 if tick.events:
                     yield tick.sse
         if not call.parts.relays.is_closing.is_set():
-            yield piece_of({"session_id": session.id}, event="closed")
+            with anyio.move_on_after(END_SECONDS):
+                why = await session.wait()
+            yield piece_of({"session_id": session.id, "why": why}, event="closed")
 
     return EventResponse(pieces, call.parts.relays.is_closing)
 

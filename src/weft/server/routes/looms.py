@@ -42,6 +42,8 @@ from weft.server.operation import (
 )
 from weft.server.sse import EventResponse, piece_of
 
+MOST_ROWS = 1_000
+
 
 class CatalogueQuery(QueryFields, frozen=True, kw_only=True):
     """Which trees."""
@@ -383,6 +385,18 @@ async def _catalogue(call: ApiCall) -> TreeCatalogue:
     )
 
 
+def _limit(call: ApiCall) -> int:
+    """How many rows a list has at most.
+
+    Raises:
+        UsageError: it is no number that a list can have.
+    """
+    limit: int = call.query.limit
+    if not 0 < limit <= MOST_ROWS:
+        raise UsageError(f"a list has from 1 to {MOST_ROWS} rows")
+    return limit
+
+
 async def _search(call: ApiCall) -> list[LoomHit]:
     query: LoomSearchQuery = call.query
     return await (await call.app()).loom.search(
@@ -391,12 +405,12 @@ async def _search(call: ApiCall) -> list[LoomHit]:
         models=_listed(query.models),
         bookmarked=query.bookmarked,
         after=query.after,
-        limit=query.limit,
+        limit=_limit(call),
     )
 
 
 async def _search_trees(call: ApiCall) -> list[RankedTree]:
-    return await (await call.app()).loom.search_trees(call.query.q, limit=call.query.limit)
+    return await (await call.app()).loom.search_trees(call.query.q, limit=_limit(call))
 
 
 async def _create(call: ApiCall) -> LoomNode:

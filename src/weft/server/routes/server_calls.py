@@ -9,6 +9,7 @@ import msgspec
 from weft.server.errors import RequestRefusal
 from weft.server.operation import ApiCall, ApiOperation, ChangeBody
 from weft.server.page_tokens import TokenRole
+from weft.server.telemetry.metrics import MEDIA_TYPE, metrics_text
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +47,10 @@ async def _health(call: ApiCall) -> HealthAnswer:
     return HealthAnswer()
 
 
+async def _metrics(call: ApiCall) -> str:
+    return await metrics_text(call.parts)
+
+
 async def _pair(call: ApiCall) -> PairAnswer:
     token = call.parts.tokens.pair(call.body.code)
     if token is None:
@@ -66,6 +71,15 @@ SERVER_CALLS: tuple[ApiOperation, ...] = (
         run=_health,
         answer=HealthAnswer,
         is_open=True,
+    ),
+    ApiOperation(
+        method="GET",
+        path="/metrics",
+        name="metrics",
+        says="Numbers of the server, in the text format of Prometheus.",
+        run=_metrics,
+        answer=str,
+        media_type=MEDIA_TYPE,
     ),
     ApiOperation(
         method="POST",

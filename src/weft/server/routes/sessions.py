@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import anyio
+import msgspec
 
 from weft.api import (
     AgentDefinition,
     BackgroundWork,
     ChildInfo,
+    ExpandedCommand,
+    MarkdownCommand,
     ModelInfo,
     Session,
     SessionInfo,
@@ -40,7 +42,7 @@ from weft.server.bodies import (
     StatusAnswer,
 )
 from weft.server.gate import MOST_BODY_BYTES
-from weft.server.operation import LARGE_BODY, ApiCall, ApiOperation, session_call
+from weft.server.operation import LARGE_BODY, ApiCall, ApiOperation, ChangeBody, session_call
 from weft.server.projects import project_key
 from weft.state import TouchedFile
 
@@ -179,12 +181,24 @@ async def _provider(call: ApiCall) -> StatusAnswer:
     return StatusAnswer(value=await (await call.session()).get_provider())
 
 
-async def _commands(call: ApiCall) -> dict[str, Any]:
+class CommandList(msgspec.Struct, frozen=True, kw_only=True):
+    """The slash commands of a session."""
+
+    names: list[str]
+    """All of them, with the slash."""
+    markdown: list[MarkdownCommand]
+    """Those from Markdown files."""
+
+
+class CommandBody(ChangeBody, frozen=True, kw_only=True):
+    """A line `/name arguments`."""
+
+    text: str
+
+
+async def _commands(call: ApiCall) -> CommandList:
     session = await call.session()
-    return {
-        "names": await session.get_commands(),
-        "markdown": await session.list_commands(),
-    }
+    return CommandList(names=await session.get_commands(), markdown=await session.list_commands())
 
 
 SESSIONS: tuple[ApiOperation, ...] = (
@@ -346,8 +360,17 @@ SESSIONS: tuple[ApiOperation, ...] = (
         name="get_commands",
         says="The slash commands: all names, and those from Markdown files.",
         run=_commands,
-        answer=dict[str, Any],
-        calls=("session.get_commands",),
+        answer=CommandList,
+        calls=("session.get_commands", "session.list_commands"),
+    ),
+    session_call(
+        "POST",
+        "/commands",
+        "expand_command",
+        "What a command from a Markdown file stands for; send its content with its options.",
+        body=CommandBody,
+        answer=ExpandedCommand,
+        takes_input_id=False,
     ),
     session_call(
         "GET",

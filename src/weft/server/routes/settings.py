@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
-from weft.api import CompactionReport
-from weft.errors import UsageError
+from weft.api import CompactionReport, SkillFile
 from weft.server.bodies import (
     CollapseBody,
     CompactBody,
@@ -40,16 +39,16 @@ async def _summarize(call: ApiCall) -> TextAnswer:
     return TextAnswer(text=text, path=path)
 
 
-async def _skills(call: ApiCall) -> dict[str, Any]:
+class SkillList(msgspec.Struct, frozen=True, kw_only=True):
+    """The skills of a session."""
+
+    all: list[SkillFile]
+    active: list[str]
+
+
+async def _skills(call: ApiCall) -> SkillList:
     found, active = await (await call.session()).list_skills()
-    return {"all": found, "active": active}
-
-
-async def _boundary(call: ApiCall) -> EditBoundary:
-    found = await (await call.session()).boundary_for(call.path["path"])
-    if found is None:
-        raise UsageError(f"{call.path['path']!r:.200} has no boundary")
-    return found
+    return SkillList(all=found, active=active)
 
 
 async def _collapse(call: ApiCall) -> ToggleAnswer:
@@ -132,19 +131,17 @@ SETTINGS: tuple[ApiOperation, ...] = (
         name="list_skills",
         says="The skills that there are, and the names of those that are active.",
         run=_skills,
-        answer=dict[str, Any],
+        answer=SkillList,
         calls=("session.list_skills",),
     ),
     session_call("PUT", "/skills/{name}", "activate_skill", "Activate a skill."),
     session_call("DELETE", "/skills/{name}", "deactivate_skill", "Deactivate a skill."),
-    ApiOperation(
-        method="GET",
-        path="/sessions/{id}/boundaries/{path:path}",
-        name="boundary_for",
-        says="The lines of a file that may be edited.",
-        run=_boundary,
-        answer=EditBoundary,
-        calls=("session.boundary_for",),
+    session_call(
+        "GET",
+        "/boundaries/{path:path}",
+        "boundary_for",
+        "The lines of a file that may be edited; null when all may.",
+        answer=EditBoundary | None,
     ),
     session_call(
         "PUT",

@@ -7,16 +7,32 @@ from typing import Any, Literal
 
 import msgspec
 
-from weft.api import Branch, Fan, FanCandidate, FanSummary, KeepOutcome, RewindPlan
+from weft.api import (
+    Branch,
+    Fan,
+    FanCandidate,
+    FanSummary,
+    FileComparison,
+    FileWeave,
+    HunkOutcome,
+    KeepOutcome,
+    NetChange,
+    RewindPlan,
+)
 from weft.errors import UsageError
 from weft.server.bodies import (
     BranchBody,
+    BranchesQuery,
+    ChangesQuery,
+    FileWeaveBody,
+    HunkBody,
     LabelBody,
     NameBody,
     NodeBody,
     NodesQuery,
     RevisionBody,
     RewindBody,
+    TakenHunkBody,
     TextAnswer,
     UndoRewindBody,
 )
@@ -336,6 +352,46 @@ TREE: tuple[ApiOperation, ...] = (
         body=UndoRewindBody,
         answer=RewindPlan,
         calls=("session.undo_rewind",),
+    ),
+    session_call(
+        "GET",
+        "/changes",
+        "net_changes",
+        "What was changed in files between two messages, one difference for each file.",
+        query=ChangesQuery,
+        answer=list[NetChange],
+    ),
+    session_call(
+        "POST",
+        "/changes/revert",
+        "revert_hunk",
+        "Put back one hunk of a file, by an edit under the session's rules.",
+        body=HunkBody,
+        answer=HunkOutcome,
+    ),
+    session_call(
+        "GET",
+        "/branch-files",
+        "compare_files",
+        "The files at the ends of two branches, and their differences.",
+        query=BranchesQuery,
+        answer=FileComparison,
+    ),
+    session_call(
+        "POST",
+        "/branch-files/take",
+        "take_hunk",
+        "Take one hunk of a file from another branch, by an edit under the session's rules.",
+        body=TakenHunkBody,
+        answer=HunkOutcome,
+    ),
+    session_call(
+        "POST",
+        "/branch-files/weave",
+        "weave_files",
+        "Put the files of two branches together, below the message where they part.",
+        body=FileWeaveBody,
+        answer=FileWeave,
     ),
     session_call(
         "GET",

@@ -1,0 +1,99 @@
+"""The page with a server of its own process: a first run, and one that is killed in mid-stream."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+from scripts.build_page import ROOT
+
+from tests.support.free_port import free_port
+from tests.support.page_browser import browser, new_window
+from tests.support.weft_program import WeftProgram
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+SLOWLY = 0.05
+"""Seconds between two pieces, so that an answer is in flight for as long as the test needs."""
+
+
+@pytest.fixture
+def weft(tmp_path: Path) -> WeftProgram:
+    """The program in a home that no one has used."""
+    return WeftProgram(tmp_path)
+
+
+@contextmanager
+def web(weft: WeftProgram, port: int, model: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`weft web` as a user starts it, and the address that it opens; killed at the end."""
+    words = ["web", "--no-open", "--port", str(port), "--set", f"model.default={model}"]
+    process = subprocess.Popen(
+        weft.argv(*words),
+        env=weft.environment,
+        cwd=weft.project,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            link = next(line for line in process.stdout if "#code=" in line)
+            yield process, link.split()[-1]
+        finally:
+            process.kill()
+            process.wait()
+
+
+async def test_a_first_run_in_a_fresh_home_leads_to_an_answer(weft: WeftProgram) -> None:
+    assert (ROOT / "src" / "weft" / "web" / "page" / "index.html").exists()
+    with web(weft, free_port(), weft.script("Hello, from the page.")) as (_, link):
+        async with browser() as program:
+            view = await new_window(program, lambda: link)
+            await expect(view.page.get_by_text("No sessions yet")).to_be_visible()
+            await view.page.get_by_role("main").get_by_role("button", name="New session").click()
+            await view.page.locator("#message").wait_for()
+            assert "code=" not in view.page.url
+            await view.say("Hello.")
+            answer = view.page.locator(".turn .weft .prose")
+            await expect(answer).to_have_text("Hello, from the page.")
+            await expect(view.page.locator(".side .session")).to_have_count(1)
+            await expect(view.page.locator(".track .ring-here")).to_be_visible()
+            assert view.errors == []
+
+
+async def test_a_page_goes_on_with_a_server_that_was_killed_in_mid_stream(
+    weft: WeftProgram,
+) -> None:
+    port = free_port()
+    words = [{"do": "text", "text": "one " * 2_000, "chunk": 4}]
+    model = weft.script(words, "And on.", pace_seconds=SLOWLY)
+    async with browser() as program:
+        with web(weft, port, model) as (process, link):
+            view = await new_window(program, lambda: link)
+            await view.page.get_by_role("main").get_by_role("button", name="New session").click()
+            await view.page.locator("#message").wait_for()
+            await view.say("Count.")
+            await expect(view.page.locator(".streaming")).to_contain_text("one one one")
+            # However long the model's name is, its buttons stay inside.
+            frame = await view.page.locator(".composer").bounding_box()
+            button = await view.page.locator(".composer .send").bounding_box()
+            assert frame is not None
+            assert button is not None
+            assert button["x"] + button["width"] <= frame["x"] + frame["width"]
+            await view.page.locator("#message").fill("half a thought")
+            process.send_signal(signal.SIGKILL)
+            lost = view.page.locator(".notice", has_text="Connection lost")
+            await expect(lost).to_be_visible()
+        with web(weft, port, model):
+            await expect(lost).to_have_count(0)
+            card = view.page.locator(".request", has_text="Resume this session?")
+            await expect(card).to_be_visible()
+            await expect(view.page.locator(".column")).to_contain_text("one one one")
+            await expect(view.page.locator("#message")).to_have_value("half a thought")
+            await card.get_by_role("button", name="Go on from here").click()
+            await expect(card).to_have_count(0)
