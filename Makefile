@@ -100,7 +100,9 @@ $(SERVERS)/.ready: pyproject.toml | $(READY)
 	$(BIN)/python -m venv $(SERVERS)
 	$(BIN)/python -m pip --python $(SERVERS)/bin/python install --quiet --upgrade --group servers
 	if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit \
-	  --prefix $(SERVERS) typescript-language-server@5 typescript@5 pyright@1; fi
+	  --prefix $(SERVERS) typescript-language-server@5 typescript@5 pyright@1 \
+	  $(addprefix @modelcontextprotocol/server-,everything filesystem memory \
+	  sequential-thinking); fi
 	touch $@
 
 .PHONY: walks

@@ -51,7 +51,7 @@ def run() -> list[Row]:
     try:
         return run_async(lambda: measure(base))
     finally:
-        shutil.rmtree(base)
+        shutil.rmtree(base, ignore_errors=True)  # an indexer may still be about to end
 
 
 def _place() -> str | None:

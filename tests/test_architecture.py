@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "lsp": "workspace actors jsonrpc",
     "context": "messages events tree state",
     "tools": "messages permissions events decisions workspace repo lsp",
-    "mcp": "messages permissions tools actors",
+    "mcp": "messages permissions events tools actors jsonrpc transport workspace",
     "loop": "messages permissions events providers tools context state actors",
     "session": "messages permissions events tree state store actors loop",
     "config": "messages permissions workspace providers transport",

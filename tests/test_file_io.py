@@ -62,3 +62,14 @@ def test_all_is_read_whatever_size_it_was_said_to_have(tmp_path: Path, size: int
     for most, expected in ((4_000, 4_000), (5_000, 5_000), (9_000, 5_000)):
         with path.open("rb") as file:
             assert len(read_all(file.fileno(), most, size)) == expected
+
+
+def test_no_other_function_says_that_it_writes_all() -> None:
+    named = {
+        str(file.relative_to(SRC))
+        for file in files_with("write_all")
+        for node in nodes(file)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.strip("_") == "write_all"
+    }
+    assert named == {"file_io.py"}

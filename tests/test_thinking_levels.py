@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.source_code import SRC, files_with, nodes
+from tests.support.source_code import ROOT, SRC, files_with, nodes
 from weft.thinking_levels import THINKING_LEVELS, ThinkingLevel, nearest_level, thinking_level
 
 levels = st.sampled_from(THINKING_LEVELS)
@@ -97,3 +98,10 @@ def test_there_is_no_second_list_of_the_levels() -> None:
         and len({each.value for each in node.elts if isinstance(each, ast.Constant)} & NAMED) > 2
     }
     assert lists == {"thinking_levels.py"}
+
+
+def test_the_web_page_offers_the_same_levels() -> None:
+    """It cannot import them, and offers them where a model of no known levels is chosen."""
+    source = (ROOT / "web" / "src" / "screens" / "composer.tsx").read_text("utf-8")
+    (listed,) = re.findall(r"^const LEVELS = \[(.*)\];$", source, re.MULTILINE)
+    assert tuple(listed.replace('"', "").split(", ")) == THINKING_LEVELS

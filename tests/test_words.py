@@ -2,7 +2,8 @@
 
 Held for the string literals of the source (not for comments and docstrings), for the tables and
 tool descriptions that lie beside them, for the help of every command and the man page, and for the
-README, the pages of `docs/`, and the notes on changes.
+README, the pages of `docs/`, the notes on changes, and the source of the web page without its
+comments.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from scripts.man_page import MAN_PAGE
 
+from tests.support.example_count import cases
 from tests.support.source_code import ROOT, SRC, parsed, python_files
 from weft.cli.command_spec import CommandSpec
 from weft.cli.help import main_help, topic_help
@@ -37,6 +39,13 @@ WORDS: dict[str, tuple[str, str]] = {
         r"|\b[Ll]eave (?:is|was|granted|denied|refused)\b"
         r"|\b[Ll]eave to (?:run|edit|read|write|use)\b|\b[Ll]eave of the user\b",
         "Leave ends with the program",
+    ),
+    # Whatever is left, a permission among it, is followed by an object, or it is a word of a list.
+    "leave (not a verb)": (
+        r"(?<!we )(?<!:)\b[Ll]eave\b(?![|)]| ?[`*]"
+        r"| (?:out|it|them|the|all|files|behind|alone|an?|no|nothing)\b)"
+        r"|\b[Ll]eaves (?:granted|given)\b",
+        "leave revoked",
     ),
     "May it?": (r"\bMay it\b", "May it run this?"),
     # Not the old value of a field, nor the Unix user: both stand as code.
@@ -132,6 +141,17 @@ def pages() -> list[Path]:
     return [each for each in documents if each.name not in DEFINES_WORDS]
 
 
+def page_sources() -> list[Path]:
+    """The sources of the web page: its texts stand in them."""
+    return sorted((ROOT / "web" / "src").rglob("*.ts*"))
+
+
+def without_comments(source: str) -> list[str]:
+    """The lines of a TypeScript file; those of comments are empty."""
+    blanked = re.sub(r"/\*.*?\*/", lambda it: "\n" * it[0].count("\n"), source, flags=re.DOTALL)
+    return [re.sub(r"(?:^|\s)//.*", "", line) for line in blanked.splitlines()]
+
+
 def data_files() -> list[Path]:
     """What lies beside the modules and is read by them: tool descriptions, the catalogue."""
     return sorted([*SRC.rglob("*.json"), *SRC.rglob("*.tsv")])
@@ -156,14 +176,31 @@ def test_no_help_has_one_of_the_words() -> None:
 @pytest.mark.parametrize("file", [*data_files(), MAN_PAGE], ids=lambda file: file.name)
 def test_a_table_a_tool_description_and_the_man_page_have_none_of_the_words(file: Path) -> None:
     lines = file.read_text("utf-8").splitlines()
+    # A list of words may have the verb; a sentence about permission is found by the other patterns.
+    names_in = _names_in_list if file.suffix == ".tsv" else found
+    assert [(each.strip()[:80], names) for each in lines if (names := names_in(each))] == []
+
+
+def _names_in_list(line: str) -> list[str]:
+    return [name for name in found(line) if name != "leave (not a verb)"]
+
+
+@pytest.mark.parametrize("file", cases(page_sources()), ids=lambda file: file.name)
+def test_a_text_of_the_web_page_has_none_of_the_words(file: Path) -> None:
+    lines = without_comments(file.read_text("utf-8"))
     assert [(each.strip()[:80], names) for each in lines if (names := found(each))] == []
+
+
+def test_a_comment_of_the_web_page_is_not_what_users_read() -> None:
+    source = '/** Nobody.\n * The person. */\nconst a = 1; // nobody\nconst b = "https://nobody";\n'
+    assert [number for number, line in enumerate(without_comments(source)) if found(line)] == [3]
 
 
 def test_the_descriptions_of_the_tools_are_among_what_is_read() -> None:
     assert {"manifest.json", "agent.json"} <= {file.name for file in data_files()}
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", cases(pages()), ids=lambda page: page.name)
 def test_a_page_of_the_documentation_has_none_of_the_words(page: Path) -> None:
     # By paragraph: a phrase may be broken over two lines, and a table row is a line of its own.
     paragraphs = re.split(r"\n(?=\s*\n|\|)", page.read_text("utf-8"))
@@ -188,6 +225,12 @@ def test_each_word_is_found_where_it_is_planted(name: str, example: str) -> None
         "Leave to run it was given",
         "by leave of the user",
         "| leave | what the user allowed |",
+        "Allow leave?",
+        "No leave",
+        "leave missing",
+        "Leave: once",
+        "you gave it leave",
+        "leaves granted: 3",
     ],
 )
 def test_leave_is_found_wherever_it_stands_for_permission(text: str) -> None:

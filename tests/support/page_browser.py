@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -26,11 +26,13 @@ expect.set_options(timeout=WAIT_MS)
 
 
 class PageView:
-    """A page in a browser, and what went wrong in it."""
+    """A page in a browser, and what went wrong in it; `link` opens it with a code, as often as it
+    is asked for one.
+    """
 
-    def __init__(self, page: Page, served: ServedWorld) -> None:
+    def __init__(self, page: Page, link: Callable[[], str]) -> None:
         self.page = page
-        self.served = served
+        self.link = link
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on(
@@ -40,8 +42,7 @@ class PageView:
 
     async def pair(self) -> None:
         """Open the page as `weft web` does: with a code that works once."""
-        code = self.served.server.tokens.new_code()
-        await self.page.goto(f"{self.served.origin}/#code={code}")
+        await self.page.goto(self.link())
         await self.page.locator(".shell").wait_for()
 
     async def open(self, session: str, screen: str = "chat") -> None:
@@ -70,18 +71,30 @@ async def browser() -> AsyncGenerator[Browser]:
             await found.close()
 
 
+def link_of(served: ServedWorld) -> str:
+    """The address of a server's page with a code that works once."""
+    return f"{served.origin}/#code={served.server.tokens.new_code()}"
+
+
+async def new_window(
+    program: Browser, link: Callable[[], str], *, phone: bool = False, dark: bool = False
+) -> PageView:
+    """A window of a user of its own, with a page that is paired with a server."""
+    context = await program.new_context(
+        viewport={"width": 390, "height": 844} if phone else {"width": 1440, "height": 900},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
+    context.set_default_timeout(WAIT_MS)
+    view = PageView(await context.new_page(), link)
+    await view.pair()
+    return view
+
+
 @asynccontextmanager
 async def browsing(
     served: ServedWorld, *, phone: bool = False, dark: bool = False
 ) -> AsyncGenerator[PageView]:
     """A page that is paired with a server."""
     async with browser() as program:
-        context = await program.new_context(
-            viewport={"width": 390, "height": 844} if phone else {"width": 1440, "height": 900},
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-        )
-        context.set_default_timeout(WAIT_MS)
-        view = PageView(await context.new_page(), served)
-        await view.pair()
-        yield view
+        yield await new_window(program, lambda: link_of(served), phone=phone, dark=dark)

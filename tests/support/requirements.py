@@ -432,6 +432,9 @@ ROWS: dict[str, Requirement] = {
     "session:weave_files": Requirement(
         "One child with files of two branches, by the gate, undone by a rewind.", "loom 2"
     ),
+    "session:net_changes": Requirement("One difference for each file, by turn or in all.", "page"),
+    "session:revert_hunk": Requirement("An edit by the gate, undone by a rewind.", "page"),
+    "session:take_hunk": Requirement("One hunk of another branch, by the gate.", "page"),
     # the application
     "app:decisions": Requirement(
         "The decision graph.", "api 1", "the decision graph is a later issue"

@@ -11,6 +11,7 @@ import anyio
 import anyio.abc
 import msgspec
 
+from tests.support.free_port import free_port
 from tests.support.world import PATIENCE, World
 from weft.app import App
 from weft.clock import Clock
@@ -94,6 +95,8 @@ class ServedWorld:
         self.app = app
         self.port = server.port
         self.token = server.tokens.program_token
+        self.has_ended = anyio.Event()
+        """Set when all of it is closed, its port included."""
 
     @property
     def origin(self) -> str:
@@ -196,17 +199,21 @@ async def serving(
         server = WeftServer(
             app,
             open_other,
-            address or ServerAddress(port=port),
+            address or ServerAddress(port=port or free_port()),
             clock=clock,
             page=page,
             password=password,
         )
-        await group.start(_run, server)
+        served = ServedWorld(world, server, app)
+        await group.start(_run, served)
         try:
-            yield ServedWorld(world, server, app)
+            yield served
         finally:
             server.stop()
 
 
-async def _run(server: WeftServer, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-    await server.run(task_status=task_status)
+async def _run(served: ServedWorld, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    try:
+        await served.server.run(task_status=task_status)
+    finally:
+        served.has_ended.set()

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import weft
 from weft import api, sync
 from weft.api.decisions import ProjectDecisions
 from weft.api.fan import Fan, FanEvents
@@ -30,6 +31,10 @@ from weft.loom import GenerationStore, LoomSession
 from weft.loom.branches.generation import GenerationRun
 from weft.runtime.repo_topic import RepoEvents
 from weft.runtime.session_topic import SessionListEvents
+from weft.server.client.remote_app import RemoteApp, RemoteImport, RemoteSessions
+from weft.server.client.remote_events import RemoteEvents, RemoteJoined
+from weft.server.client.remote_fan import RemoteFan
+from weft.server.client.remote_session import RemoteSession
 from weft.session import Subscription
 
 STUB = Path(__file__).resolve().parents[2] / "src" / "weft" / "sync.pyi"
@@ -51,7 +56,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
     FanEvents: (),
     Fan: (),
     AppMemory: (),
-    api.Session: ("id: SessionId",),
+    api.Session: ("id: SessionId", "driver: str"),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),
     ProjectDecisions: (),
@@ -59,6 +64,17 @@ CLASSES: dict[type, tuple[str, ...]] = {
     LoomSession: ("read_only: bool", "store: GenerationStore"),
     GenerationStore: (),
     App: ("config: Config", "project_path: str"),
+    RemoteEvents: ("cursor: int | None", "end_reason: str"),
+    RemoteJoined: ("seq: int", "drafts: tuple[Draft, ...]", "events: RemoteEvents"),
+    RemoteFan: (),
+    RemoteSession: (
+        "id: SessionId",
+        "driver: str",
+        "def __getattr__(self, name: str) -> Callable[..., Any]: ...",
+    ),
+    RemoteImport: ("session: RemoteSession", "dropped: dict[str, int]"),
+    RemoteSessions: (),
+    RemoteApp: ("sessions: RemoteSessions",),
 }
 """Each class that has a blocking one, and the attributes that its objects get when they
 are made.
@@ -70,6 +86,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "query": api.query,
     "stream": api.stream,
     "loom": sync.loom,
+    "connect": weft.connect,
 }
 
 ASYNC_ONLY: dict[type, set[str]] = {
@@ -86,6 +103,7 @@ ITEMS = {
     SessionListEvents: "SessionsChanged",
     RepoEvents: "RepoUpdated",
     GenerationRun: "GenerationEvent",
+    RemoteEvents: "Event",
 }
 """What the iterators hand out."""
 
@@ -173,7 +191,9 @@ class Writer:
         if name == "os":
             self._imports.add(("os", "PathLike"))
             return
-        self._imports.add((imported_from(module, name), name))
+        # The first one to use it says where from: a face and the module behind it are one.
+        if name not in {known for _, known in self._imports}:
+            self._imports.add((imported_from(module, name), name))
 
 
 def awaited(returned: ast.expr | None) -> ast.expr | None:
