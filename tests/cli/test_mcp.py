@@ -29,10 +29,30 @@ def test_a_server_is_added_listed_shown_and_removed(weft: WeftProgram) -> None:
     assert json.loads(weft.run("mcp", "--json").stdout) == []
 
 
+def test_a_server_at_an_address_is_added_and_its_headers_are_not_shown(weft: WeftProgram) -> None:
+    header = "Authorization: Bearer ${KEY:-secret-1234}"
+    weft.run("mcp", "add", "-H", header, "far", "https://u:pass-1234@far.example/mcp?api_key=k-1")
+    weft.run("mcp", "add", "-t", "sse", "old", "http://old.example/sse")
+    listed = weft.run("mcp", "list").stdout
+    assert "https://…@far.example/mcp?api_key=…" in listed
+    shown = weft.run("mcp", "get", "far").stdout
+    assert "Authorization" in shown
+    assert "1234" not in shown + listed
+    assert json.loads(weft.run("mcp", "get", "old", "--json").stdout)["transport"] == "sse"
+    (file,) = weft.home.rglob("mcp.json")
+    entry = next(iter(json.loads(file.read_text())["projects"].values()))["far"]
+    assert entry["headers"] == {"Authorization": "Bearer ${KEY:-secret-1234}"}
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["add", "time"], "weft mcp add NAME -- COMMAND"),
+        (["add", "-H", "no colon", "x", "http://a"], "-H takes 'NAME: VALUE'"),
+        (["add", "-H", "A: b", "x", "--", "y"], "-H is for servers that are reached by an address"),
+        (["add", "x", "http://a", "b"], "takes -H and no arguments"),
+        (["add", "-t", "http", "x", "y"], "is no address"),
+        (["add", "-t", "ws", "x", "ws://y"], "stdio, http"),
         (["add", "a__b", "--", "x"], "two _ in a row"),
         (["add", "-e", "A", "x", "--", "y"], "-e takes NAME=VALUE"),
         (["add-json", "x", "{"], "is not JSON"),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.loopback_server import serving
+from tests.support.mcp_http_server import ScriptedHttpServer
 from tests.support.mcp_servers import entry
 from tests.support.world import World, facts, request_lines, running, until
 from weft.api.session import Session
@@ -435,3 +437,41 @@ async def test_many_tools_are_named_in_a_note_and_found_by_a_search(world: World
     assert not any(name.startswith("mcp__") for name in tool_names(model))
     assert "mcp__scripted__tool_99" in str(model.requests[0].messages)
     assert results(model)[1].endswith("echo: x")
+
+
+async def test_a_server_at_an_address_is_used_like_any_other_and_its_key_is_masked(
+    world: World,
+) -> None:
+    scripted = ScriptedHttpServer("login")
+    search = [CallTool(name="tool_search", args={"query": "echo"})]
+    said = found("echo", text="the key is secret-1234-good")
+    async with serving(scripted.handle) as listening:
+        at = {"type": "http", "url": f"{listening.url}/mcp"}
+        configure(world, scripted={**at, "headers": {"Authorization": "Bearer ${MY_KEY}"}})
+        scripted.key = "secret-1234-good"
+        model = ScriptedModel([search, said, "done"])
+        async with world.open(model) as app:
+            app._environ["MY_KEY"] = scripted.key
+            await said_to(app, model, permission_mode="bypass")
+            (row,) = app.mcp.status()
+            assert (row.state, row.tools, row.era) == ("ready", 2, "2025-11-25")
+            shown = app.mcp.described("scripted")
+    assert "echo: the key is" in results(model)[1]
+    assert "secret-1234-good" not in results(model)[1]
+    assert "secret-1234-good" not in str(shown)
+    assert scripted.sessions == set()
+
+
+async def test_a_server_that_wants_a_login_is_told_with_the_command_that_logs_in(
+    world: World,
+) -> None:
+    scripted = ScriptedHttpServer("login")
+    search = [CallTool(name="tool_search", args={"query": "echo"})]
+    async with serving(scripted.handle) as listening:
+        configure(world, scripted={"url": f"{listening.url}/mcp"})
+        model = ScriptedModel([search, "done"])
+        async with world.open(model) as app:
+            await said_to(app, model, permission_mode="bypass")
+            (row,) = app.mcp.status()
+    assert (row.state, row.why) == ("needs_login", "`weft mcp login scripted` logs in")
+    assert "weft mcp login scripted" in results(model)[0]

@@ -78,6 +78,8 @@ def test_the_nearest_scope_counts(config: Path, project: Path) -> None:
         ({"type": "ws", "url": "ws://x"}, "no transport 'ws'"),
         ({"type": "http", "url": "file:///etc/passwd"}, "is no address"),
         ({"type": "http"}, "is no address"),
+        ({"url": "http://a", "headers": {"a b": "c"}}, "is no header"),
+        ({"url": "http://a", "headers": {"a": "c\r\nevil: 1"}}, "is no header"),
         ({"command": "x", "args": ["a"] * 300}, "more than 200"),
         ("x", "is not right"),
         (None, "is not right"),

@@ -18,8 +18,10 @@ import msgspec
 
 from weft.errors import WeftError
 from weft.jsonrpc import ErrorAnswer
-from weft.mcp.connection import McpConnection
+from weft.mcp.connection import AnswerLost, McpConnection
 from weft.mcp.elicitation import AskUser, ElicitationAnswer, answer_elicitation
+from weft.mcp.param_headers import ArgumentPath, argument_headers, declared_headers
+from weft.mcp.tool_pins import MOST_NAME, without_hidden
 from weft.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -31,6 +33,9 @@ MOST_PAGES: Final = 100
 MOST_ROUNDS: Final = 8
 """How often one call may come back with questions."""
 MOST_LISTED: Final = 5_000
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+"""Seconds before a stream of changes is asked for again."""
 _META: Final = "io.modelcontextprotocol/"
 _CLIENT: Final = {"name": "weft", "version": __version__}
 
@@ -142,6 +147,11 @@ class McpClient:
         self._calls: dict[int, _Deadline] = {}
         """By the token of their progress."""
         self._last_token = 0
+        self._mirrored: dict[str, dict[ArgumentPath, str]] = {}
+        """By tool, the arguments that are repeated in headers."""
+        self.refused: list[str] = []
+        """Tools of the last list that this connection cannot carry, and why."""
+        self._list_changed = list_changed
         self.handlers: dict[str, Callable[[msgspec.Raw], Any]] = {
             "ping": lambda params: {},
             "roots/list": lambda params: {"roots": [{"uri": f"file://{root}"}]},
@@ -252,17 +262,46 @@ class McpClient:
             if not cursor or cursor in seen or len(found) > MOST_LISTED:
                 break
             seen.add(cursor)
-        return found[:MOST_LISTED]
+        return self._carriable(found[:MOST_LISTED])
+
+    def _carriable(self, listed: list[Any]) -> list[Any]:
+        """The tools whose arguments can be sent as their schemas ask for."""
+        self.refused, self._mirrored = [], {}
+        if not self._line.mirrors_arguments or self._era != MODERN:
+            return listed
+        kept = []
+        for raw in listed:
+            schema = raw.get("inputSchema") if isinstance(raw, dict) else None
+            try:
+                declared = declared_headers(schema) if isinstance(schema, dict) else {}
+            except ValueError as error:
+                self.refused.append(f"{without_hidden(str(raw.get('name')))[:MOST_NAME]}: {error}")
+                continue
+            if declared:
+                self._mirrored[str(raw.get("name"))] = declared
+            kept.append(raw)
+        return kept
 
     async def listen(self) -> None:
         """Ask a modern server to tell of changes; returns where it does not, or when it stops."""
         if self._era != MODERN:
             return
         wanted = self._params({"notifications": {"toolsListChanged": True}})
-        try:
-            await self._line.request("subscriptions/listen", wanted)
-        except ErrorAnswer:
-            return
+        pause = FIRST_PAUSE
+        while True:
+            begun = anyio.current_time()
+            try:
+                await self._line.request("subscriptions/listen", wanted)
+                return
+            except ErrorAnswer:
+                return
+            except AnswerLost:
+                # Machines on the way cut what is silent for long.
+                is_young = anyio.current_time() - begun < LONGEST_PAUSE
+            await anyio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE) if is_young else FIRST_PAUSE
+            # What changed meanwhile was told to nobody.
+            self._list_changed()
 
     # -- calls
 
@@ -295,7 +334,8 @@ class McpClient:
         more: dict[str, Any] = {}
         for _ in range(MOST_ROUNDS):
             asked = self._params({**params, **more}, {"progressToken": token})
-            raw = await self._line.request("tools/call", asked)
+            headers = argument_headers(self._mirrored.get(params["name"], {}), params["arguments"])
+            raw = await self._line.request("tools/call", asked, headers)
             end = _decoded(raw, _CallEnd)
             if end.kind != "input_required":
                 return raw

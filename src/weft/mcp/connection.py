@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
 from weft.errors import WeftError
-from weft.jsonrpc import JsonRpcPeer, LineDecoder, line_framed
+from weft.jsonrpc import JsonRpcPeer, LineDecoder, PeerClosed, line_framed
 from weft.workspace import PipedProgram
 
+HeaderPairs: TypeAlias = tuple[tuple[str, str], ...]
 LONGEST: Final = 86_400.0
 """Seconds after which a request is given up by the connection; callers have limits of their own."""
 
@@ -22,19 +23,39 @@ class NeedsLogin(WeftError):
     """The server wants to know who we are."""
 
 
+class SessionGone(WeftError):
+    """The server does not know our session any more; what was asked was not carried out."""
+
+
+class AnswerLost(PeerClosed):
+    """The answer to one request broke off; the connection goes on."""
+
+
 class McpConnection(Protocol):
     """One connection; whoever made it runs `run` as a task, and waits for its end."""
 
+    mirrors_arguments: bool
+    """Whether what a schema asks for is repeated in headers."""
+
     async def run(self) -> str:
-        """Carry what comes until the other end is gone; returns why it ended."""
+        """Carry what comes until the other end is gone; returns why it ended.
+
+        Raises:
+            NeedsLogin: it wants a login.
+            SessionGone: it has forgotten us.
+        """
         ...
 
-    async def request(self, method: str, params: dict[str, Any]) -> msgspec.Raw:
+    async def request(
+        self, method: str, params: dict[str, Any], headers: HeaderPairs = ()
+    ) -> msgspec.Raw:
         """The answer.  A cancel tells the other end that nobody waits any more.
 
         Raises:
             ErrorAnswer: it is an error.
             PeerClosed: the connection ends first.
+            NeedsLogin: it wants a login.
+            SessionGone: it has forgotten us.
         """
         ...
 
@@ -50,6 +71,10 @@ class McpConnection(Protocol):
         """Fail what waits, and what is asked from now on."""
         ...
 
+    async def end(self) -> None:
+        """Take leave of the other end, after `close`; the caller has a limit for it."""
+        ...
+
 
 def cancelled(number: int) -> dict[str, Any]:
     """How a server is told that nobody waits for an answer any more."""
@@ -59,6 +84,8 @@ def cancelled(number: int) -> dict[str, Any]:
 
 class StdioConnection(McpConnection):
     """A connection through the pipes of a program."""
+
+    mirrors_arguments = False
 
     def __init__(
         self,
@@ -81,7 +108,9 @@ class StdioConnection(McpConnection):
             self._peer.feed(chunk)
         return "ended"
 
-    async def request(self, method: str, params: dict[str, Any]) -> msgspec.Raw:
+    async def request(
+        self, method: str, params: dict[str, Any], headers: HeaderPairs = ()
+    ) -> msgspec.Raw:
         return await self._peer.request(method, params, msgspec.Raw, LONGEST)
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
@@ -93,3 +122,6 @@ class StdioConnection(McpConnection):
 
     def close(self, why: str) -> None:
         self._peer.close(why)
+
+    async def end(self) -> None:
+        pass  # its program is ended by whoever started it

@@ -20,7 +20,7 @@ from weft.clock import Clock
 from weft.errors import FinalToolError, RetryableToolError, ToolError, UsageError, WeftError
 from weft.jsonrpc import ErrorAnswer, PeerClosed
 from weft.mcp.client import CallTerms, CallTimeout, McpClient, WrongAnswer
-from weft.mcp.connection import McpConnection, NeedsLogin
+from weft.mcp.connection import AnswerLost, McpConnection, NeedsLogin, SessionGone
 from weft.mcp.tool_pins import ServerRecord, problems_in, without_hidden
 from weft.workspace import PipedProgram
 
@@ -34,6 +34,8 @@ GIVE_UP_SECONDS: Final = 300.0
 """How long a server may take to start at all: the first time it may be downloaded."""
 STOP_SECONDS: Final = 2.0
 """How long it may take to end when its input ends; then it is killed."""
+LEAVE_SECONDS: Final = 1.0
+"""How long a server that is reached by an address may take to end our session."""
 RESTARTS: Final = 3
 RESTART_SECONDS: Final = 300.0
 PAUSES: Final = (0.0, 0.0, 1.0, 4.0)
@@ -106,6 +108,11 @@ class McpServer:
     async def ready_within(self, seconds: float) -> bool:
         """Start it where it does not run, and wait until it is ready; False when it takes longer,
         or fails."""
+        life = self._life
+        if life is not None and life.settled.is_set():
+            # It is being ended: a moment later it can be started anew.
+            with anyio.move_on_after(seconds):
+                await life.ended.wait()
         self.start()
         life = self._life
         if life is not None:
@@ -123,10 +130,8 @@ class McpServer:
         Raises:
             ToolError: the server is not there, refuses, breaks off or takes too long.
         """
-        await self.must_be_ready(start_seconds)
-        assert self._life is not None
         try:
-            return await self._life.client.call_tool(tool, args, terms)
+            return await self._called(tool, args, terms, start_seconds)
         except ErrorAnswer as error:
             raise FinalToolError(
                 f"The MCP server {self.name} answered with error {error.code}: {_said(error)}"
@@ -137,13 +142,44 @@ class McpServer:
                 "whether the call took effect is not known."
             ) from error
         except NeedsLogin as error:
-            self.state, self.why = "needs_login", f"`weft mcp login {self.name}` logs in"
             raise FinalToolError(f"The MCP server {self.name} wants a login: {self.why}") from error
+        except SessionGone as error:
+            raise FinalToolError(
+                f"The MCP server {self.name} forgets us again and again; nothing was called."
+            ) from error
         except (CallTimeout, WrongAnswer) as error:
             raise FinalToolError(
                 f"The call of the MCP server {self.name} was given up: {error}; whether it took "
                 "effect is not known."
             ) from error
+
+    async def _called(
+        self, tool: str, args: dict[str, Any], terms: CallTerms, start_seconds: float
+    ) -> msgspec.Raw:
+        for is_last in (False, True):
+            await self.must_be_ready(start_seconds)
+            life = self._life
+            assert life is not None
+            try:
+                return await life.client.call_tool(tool, args, terms)
+            except NeedsLogin:
+                # The next call begins anew: with what a login has brought meanwhile.
+                life.fail(_LOGIN)
+                await life.ended.wait()
+                raise
+            except SessionGone:
+                life.forget()
+                await life.ended.wait()
+                # It did not take the call, so that it can be made once more.
+                if is_last:
+                    raise
+            except AnswerLost:
+                raise
+            except PeerClosed:
+                # Until that is known to all, the next call would be one of the same connection.
+                await life.settled.wait()
+                raise
+        raise AssertionError("not reached")
 
     async def must_be_ready(self, seconds: float) -> None:
         """Wait until it is ready.
@@ -182,10 +218,12 @@ class McpServer:
             # Before the end of the program, which takes a moment: whoever asks from now on must
             # find it ended, and why.
             self._settle(life)
+            life.settled.set()
             if life.connection is not None:
                 life.connection.close(f"{self.name} has ended")
             life.ready.set()
             try:
+                await life.end_connection()
                 await life.end_program()
             finally:
                 life.ended.set()
@@ -194,10 +232,16 @@ class McpServer:
         if life.stopping:
             self.state, self.why = "idle", life.stopping
             return
+        if life.failure == _FORGOTTEN:
+            self.state, self.why = "idle", ""
+            return
+        if life.failure == _LOGIN:
+            # No crash: it may be asked again at any time.
+            self._crashes = 0
+            self.state, self.why = "needs_login", f"`weft mcp login {self.name}` logs in"
+            return
         self._crashes = 1 if life.was_ready else self._crashes + 1
-        needs_login = life.failure == _LOGIN
-        self.state = "needs_login" if needs_login else "failed"
-        self.why = f"`weft mcp login {self.name}` logs in" if needs_login else life.failure
+        self.state, self.why = "failed", life.failure
         logger.info("MCP server %s ended: %s", self.name, self.why)
 
     async def _lived(self, life: _Life) -> None:
@@ -222,6 +266,10 @@ class McpServer:
     async def _carried(self, link: ServerLink) -> str:
         try:
             return await link.connection.run()
+        except NeedsLogin:
+            return _LOGIN
+        except SessionGone:
+            return _FORGOTTEN
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return _ENDED
         except WeftError as error:
@@ -251,7 +299,8 @@ class McpServer:
             # Before the list is asked for: what changes while it is on its way is asked for again.
             life.is_stale = anyio.Event()
             try:
-                self._take_list(await life.client.list_tools(), self.record.instructions)
+                listed = await life.client.list_tools()
+                self._take_list(life.client, listed, self.record.instructions)
             except (ErrorAnswer, WrongAnswer) as error:
                 logger.info("MCP server %s does not list its tools: %s", self.name, error)
 
@@ -267,11 +316,11 @@ class McpServer:
         except NeedsLogin:
             return _LOGIN
         self.record.era, self.record.title = greeting.era, without_hidden(greeting.title)
-        self._take_list(listed, without_hidden(greeting.instructions))
+        self._take_list(life.client, listed, without_hidden(greeting.instructions))
         return ""
 
-    def _take_list(self, listed: list[Any], instructions: str) -> None:
-        self.left_out = problems_in(listed)
+    def _take_list(self, client: McpClient, listed: list[Any], instructions: str) -> None:
+        self.left_out = [*client.refused, *problems_in(listed)]
         self.record.take(listed, instructions)
         self._changed()
 
@@ -302,6 +351,8 @@ class _Life:
         self.program: PipedProgram | None = None
         self.ready = anyio.Event()
         """Set when it can be called, and also at the end."""
+        self.settled = anyio.Event()
+        """Its end is known, and its reason."""
         self.ended = anyio.Event()
         self.is_stale = anyio.Event()
         self.was_ready = False
@@ -318,6 +369,10 @@ class _Life:
                 await work()
             except (PeerClosed, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 pass  # it has ended, and that is said elsewhere
+            except NeedsLogin:
+                self.fail(_LOGIN)
+            except SessionGone:
+                self.forget()
             except Exception as error:
                 logger.exception("an MCP server could not be served")
                 self.fail(f"is not understood ({type(error).__name__})")
@@ -329,6 +384,16 @@ class _Life:
         """Give it up."""
         self.failure = self.failure or why
         self.scope.cancel()
+
+    def forget(self) -> None:
+        """Give it up because it does not know us any more; the next use greets it again."""
+        self.fail(_FORGOTTEN)
+
+    async def end_connection(self) -> None:
+        """Take leave of a server that we did not start.  Shielded."""
+        if self.connection is not None:
+            with anyio.move_on_after(LEAVE_SECONDS, shield=True):
+                await self.connection.end()
 
     async def end_program(self) -> None:
         """End the program: its input first, for many remove temporary files then.  Shielded."""
@@ -347,6 +412,7 @@ class _Life:
 
 _ENDED: Final = "ended"
 _LOGIN: Final = "login"
+_FORGOTTEN: Final = "forgotten"
 
 
 def _said(error: Exception) -> str:

@@ -34,6 +34,11 @@ _TRANSPORTS: Final[Mapping[str, Transport]] = {
     "remote": "http",
     "sse": "sse",
 }
+_HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_PASSWORD: Final = re.compile(r"://[^/?#\s]*@")
+_SECRET_QUERY: Final = re.compile(
+    r"(?i)([?&][^=&#]*(?:key|token|secret|auth|pass|sig|code)[^=&#]*=)(?!\$\{)[^&#]+"
+)
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
 
 
@@ -74,8 +79,10 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """What it runs or reaches, in a line, as it is written."""
-        return self.url or " ".join((self.command, *self.args))
+        """What it runs or reaches, in a line, as it is written; without passwords in an address."""
+        if self.url:
+            return _SECRET_QUERY.sub(r"\1…", _PASSWORD.sub("://…@", self.url))
+        return " ".join((self.command, *self.args))
 
 
 class ConfiguredServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +144,11 @@ def _entry_problem(entry: ServerEntry) -> str:
         return "" if entry.command.strip() else "it has no command"
     if not re.match(r"https?://[^/\s]", entry.url) and not entry.url.startswith("${"):
         return f"{entry.url!r} is no address: write http://… or https://…"
+    if len(entry.headers) > MOST_WORDS:
+        return f"it has more than {MOST_WORDS} headers"
+    for name, value in entry.headers.items():
+        if _HEADER.fullmatch(name) is None or "\n" in value or "\r" in value:
+            return f"{name!r} is no header that can be sent"
     return ""
 
 

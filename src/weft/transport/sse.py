@@ -6,6 +6,8 @@ from weft.errors import ProviderUnavailable
 
 MAX_EVENT = 32 * 1024 * 1024
 """The longest event that is waited for, in bytes."""
+MAX_ID = 4096
+"""Bytes of the id of an event; it comes back as a header."""
 
 
 class EventParser:
@@ -15,6 +17,10 @@ class EventParser:
     """
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
+        self.last_id = ""
+        """Of the last event that had one: where a stream goes on that can be resumed."""
+        self.retry_ms: int | None = None
+        """What the server asked to wait before that, in milliseconds."""
         self._buffer = bytearray()
         self._held_return = False
         self._max_event = max_event
@@ -40,7 +46,7 @@ class EventParser:
         events: list[tuple[bytes, bytes]] = []
         begin = 0
         while (end := buffer.find(b"\n\n", scan)) >= 0:
-            _add_event(bytes(buffer[begin:end]), events)
+            self._add_event(bytes(buffer[begin:end]), events)
             begin = scan = end + 2
         del buffer[:begin]
         # The only bound on what a server without a blank line can make us hold.
@@ -55,7 +61,7 @@ class EventParser:
         events: list[tuple[bytes, bytes]] = []
         # Against the standard, which drops an event without its blank line: several servers close
         # right after the last one.
-        _add_event(bytes(self._buffer), events)
+        self._add_event(bytes(self._buffer), events)
         self._buffer.clear()
         return events
 
@@ -68,20 +74,30 @@ class EventParser:
             data = data[:-1]
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
+    def _add_event(self, block: bytes, events: list[tuple[bytes, bytes]]) -> None:
+        if block.startswith(b"data: ") and b"\n" not in block:  # by far the most common
+            events.append((b"", block[6:]))
+            return
+        name = b""
+        data: bytes | None = None
+        for line in block.split(b"\n"):
+            if line.startswith(b"data:"):
+                # One space after the colon is syntax; a second one is content.
+                value = line[6:] if line[5:6] == b" " else line[5:]
+                data = value if data is None else data + b"\n" + value
+            elif line.startswith(b"event:"):
+                name = line[6:].strip()
+            else:
+                self._take_field(line)
+        if data is not None:
+            events.append((name, data))
 
-def _add_event(block: bytes, events: list[tuple[bytes, bytes]]) -> None:
-    if block.startswith(b"data: ") and b"\n" not in block:  # by far the most common
-        events.append((b"", block[6:]))
-        return
-    name = b""
-    data: bytes | None = None
-    # `id` and `retry` serve reconnecting, and the stream of a model cannot be resumed.
-    for line in block.split(b"\n"):
-        if line.startswith(b"data:"):
-            # One space after the colon is syntax; a second one is content.
-            value = line[6:] if line[5:6] == b" " else line[5:]
-            data = value if data is None else data + b"\n" + value
-        elif line.startswith(b"event:"):
-            name = line[6:].strip()
-    if data is not None:
-        events.append((name, data))
+    def _take_field(self, line: bytes) -> None:
+        """What serves reconnecting."""
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        # A NUL in an id makes it none (WHATWG HTML); what is not ASCII cannot stand in a header.
+        if field == b"id" and value.isascii() and b"\0" not in value and len(value) <= MAX_ID:
+            self.last_id = value.decode("ascii")
+        elif field == b"retry" and value.isdigit() and len(value) < 10:
+            self.retry_ms = int(value)

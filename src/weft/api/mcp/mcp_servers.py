@@ -11,6 +11,7 @@ from weft.mcp import (
     Answer,
     ConfiguredServer,
     ProjectServers,
+    ServerEntry,
     UserServers,
     checked_entry,
     pin_diff,
@@ -59,9 +60,7 @@ class AppMcp:
             "state": status.state,
             "why": status.why,
             "runs": server.entry.shown,
-            "sandbox": server.entry.is_sandboxed,
-            "network": server.entry.network,
-            "environment": sorted(server.entry.env),
+            **_about_entry(server.entry),
             "protocol": status.era,
             "title": status.title,
             "tools": [tool.now.name for tool in tools],
@@ -149,6 +148,18 @@ class AppMcp:
             UsageError: it cannot be read.
         """
         return _entries_in(Path(path), self._project)
+
+
+def _about_entry(entry: ServerEntry) -> dict[str, Any]:
+    """What else an entry says; names alone where values may be secrets."""
+    if entry.transport != "stdio":
+        return {"transport": entry.transport, "headers": sorted(entry.headers)}
+    return {
+        "transport": "stdio",
+        "sandbox": entry.is_sandboxed,
+        "network": entry.network,
+        "environment": sorted(entry.env),
+    }
 
 
 IMPORTS: Final = {

@@ -107,8 +107,16 @@ def _shown(value: Any) -> str:
 
 def _add(servers: AppMcp, arguments: ParsedArguments) -> int:
     if len(arguments.words) < 2:
-        raise UsageError("write `weft mcp add NAME -- COMMAND ARGUMENTS`")
+        raise UsageError(
+            "write `weft mcp add NAME URL` or `weft mcp add NAME -- COMMAND ARGUMENTS`"
+        )
     name, first, *rest = arguments.words
+    is_address = first.startswith(("http://", "https://"))
+    transport = arguments.text("transport") or ("http" if is_address else "stdio")
+    if transport != "stdio":
+        return _added(servers, name, _remote(transport, first, rest, arguments), arguments)
+    if arguments.many("header"):
+        raise UsageError("-H is for servers that are reached by an address")
     entry: dict[str, Any] = {"type": "stdio", "command": first, "args": rest}
     if pairs := arguments.many("env"):
         entry["env"] = dict(map(_pair, pairs))
@@ -117,6 +125,24 @@ def _add(servers: AppMcp, arguments: ParsedArguments) -> int:
     if arguments.flag("no_network"):
         entry["network"] = False
     return _added(servers, name, entry, arguments)
+
+
+def _remote(
+    transport: str, url: str, rest: list[str], arguments: ParsedArguments
+) -> dict[str, Any]:
+    if rest or any(arguments.values.get(name) for name in ("env", "no_sandbox", "no_network")):
+        raise UsageError("a server that is reached by an address takes -H and no arguments")
+    entry: dict[str, Any] = {"type": transport, "url": url}
+    if lines := arguments.many("header"):
+        entry["headers"] = dict(map(_header, lines))
+    return entry
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, has_value, value = text.partition(":")
+    if not has_value or not name.strip():
+        raise UsageError(f"-H takes 'NAME: VALUE', not {text!r}")
+    return name.strip(), value.strip()
 
 
 def _pair(text: str) -> tuple[str, str]:

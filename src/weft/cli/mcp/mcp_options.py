@@ -20,10 +20,23 @@ MCP_VERBS: Final = (
     CommandSpec("get", "Show a server: what it runs, and its tools", "NAME", (JSON,)),
     CommandSpec(
         "add",
-        "Add a server that is a program",
-        "NAME -- COMMAND [ARGUMENT...]",
+        "Add a server: a program, or an address",
+        "NAME [URL | -- COMMAND ARGUMENT...]",
         (
             _SCOPE,
+            CommandOption(
+                ("-t", "--transport"),
+                "How it is spoken to: stdio (a program), http, or sse (the old way over HTTP).",
+                "text",
+                "TRANSPORT",
+                ("stdio", "http", "sse"),
+            ),
+            CommandOption(
+                ("-H", "--header"),
+                "Send a header to it; ${VARIABLE} is filled in, and may be repeated.",
+                "many",
+                "NAME: VALUE",
+            ),
             CommandOption(
                 ("-e", "--env"), "Set a variable for it; may be repeated.", "many", "NAME=VALUE"
             ),

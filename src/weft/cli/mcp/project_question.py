@@ -26,7 +26,7 @@ async def _ask(question: Any, servers: AppMcp, screen: ChatScreen) -> None:
     screen.show(TableBlock(title=f"The MCP server {name} {title}", rows=tuple(_rows(question))))
     chosen = await screen.choose(
         ChoiceQuestion(
-            title=f"Start {name}?",
+            title=f"{'Use' if question.is_remote else 'Start'} {name}?",
             rows=(
                 ChoiceRow("No, not now", f"/mcp allow {name} lets it be started later"),
                 ChoiceRow("Yes, as it is now", "its tools ask before each use, until it changes"),
@@ -43,9 +43,13 @@ async def _ask(question: Any, servers: AppMcp, screen: ChatScreen) -> None:
 
 
 def _rows(question: Any) -> list[tuple[str, str]]:
-    where = "in the sandbox" if question.is_sandboxed else "WITHOUT the sandbox"
-    network = "with the network" if question.network else "without the network"
-    rows = [("runs", visible(question.shown)), ("where", f"{where}, {network}")]
+    if question.is_remote:
+        rows = [("address", visible(question.shown))]
+        rows += [("sends", visible(each)) for each in question.headers]
+    else:
+        where = "in the sandbox" if question.is_sandboxed else "WITHOUT the sandbox"
+        network = "with the network" if question.network else "without the network"
+        rows = [("runs", visible(question.shown)), ("where", f"{where}, {network}")]
     rows += [("sets", visible(each)) for each in question.environ]
     if question.variables:
         rows.append(("gets", f"your variables {', '.join(question.variables)}"))

@@ -63,6 +63,10 @@ class ServerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The values of these in the user's environment go to it."""
     environ: tuple[str, ...]
     """What is set for it."""
+    headers: tuple[str, ...]
+    """What it is sent with every request."""
+    is_remote: bool
+    """It is reached by an address, and not started."""
     network: bool
     is_sandboxed: bool
     had_answer: bool
@@ -126,6 +130,8 @@ class ProjectMcpServers:
                 shown=server.entry.shown,
                 variables=variables_in(server.entry),
                 environ=tuple(f"{key}={text}" for key, text in server.entry.env.items()),
+                headers=tuple(f"{key}: {text}" for key, text in server.entry.headers.items()),
+                is_remote=server.entry.transport != "stdio",
                 network=server.entry.network,
                 is_sandboxed=server.entry.is_sandboxed,
                 had_answer=self.choices.knows(self.project, server.name),
@@ -202,9 +208,9 @@ class ProjectMcpServers:
             raise FinalToolError(why)
         entry = self._filled(server.entry)
         if entry.transport != "stdio":
-            raise FinalToolError(
-                f"servers that are reached by {entry.transport} are not supported yet"
-            )
+            from weft.runtime.mcp.http_link import opened_link  # most are programs
+
+            return await opened_link(entry, self.terms, handlers, start_task)
         from weft.mcp import ServerLink, StdioConnection
 
         program = await self._launcher().start(entry, server.digest[:16], unseen)
@@ -218,7 +224,12 @@ class ProjectMcpServers:
                 self._hide_value(name, value)
         for name, value in entry.env.items():
             self._hide_value(name, value)
-        return expanded(entry, environ)
+        filled = expanded(entry, environ)
+        for name, value in filled.headers.items():
+            # `Bearer` and the like are no secret, and may stand anywhere.
+            hidden_name = "TOKEN" if "authorization" in name.lower() else name
+            self._hide_value(hidden_name, value.rpartition(" ")[2])
+        return filled
 
     def _hide_value(self, name: str, value: str) -> None:
         from weft.workspace.process.environment import is_secret_name

@@ -69,9 +69,11 @@ class SessionServer(ToolServer):
     @property
     def about(self) -> str:
         entry = self.configured.entry
+        scope = f"{self.configured.scope} scope"
+        if entry.transport != "stdio":
+            return f"the MCP server {self.name} ({scope}) at {entry.shown}"
         where = "" if entry.is_sandboxed else ", without the sandbox"
         net = ", with the network" if entry.network else ""
-        scope = f"{self.configured.scope} scope"
         return f"the MCP server {self.name} ({scope}{where}{net}): {entry.shown}"
 
     def agree(self, name: str) -> None:
