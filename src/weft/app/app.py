@@ -41,7 +41,7 @@ from weft.runtime.mcp.mcp_access import McpAccess
 from weft.runtime.mcp.mcp_terms import McpTerms
 from weft.runtime.ports.local import HookProvider
 from weft.runtime.registry import standing_rules
-from weft.runtime.services import Services
+from weft.runtime.services import ProjectIndexes, Services
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry
 from weft.runtime.workspaces.read_guard import read_judge
@@ -787,9 +787,9 @@ class App:
             saved_rules=SavedRules(self.places.config),
             hooks=self._session_hooks,
             is_trusted=self.is_trusted,
-            has_index=self._has_index,
-            may_index=self._may_index,
-            indexes=self._indexes,
+            indexes=ProjectIndexes(
+                exists=self._has_index, may_make=self._may_index, access=self._indexes
+            ),
             mcp=self._mcp_access(),
             project_path=self.project_path,
         )

@@ -1015,10 +1015,12 @@ async def _index(services: Services, project_path: str) -> ProjectIndex:
     Raises:
         FinalToolError: there is none, and none may be made.
     """
-    has_index = services.has_index(project_path)
-    if not has_index and not await anyio.to_thread.run_sync(services.may_index, project_path):
+    has_index = services.indexes.exists(project_path)
+    if not has_index and not await anyio.to_thread.run_sync(
+        services.indexes.may_make, project_path
+    ):
         raise FinalToolError(
             "no index is made of this folder: it has no code, holds a home folder, or nothing of "
             "this session is stored; use grep"
         )
-    return await services.indexes().ready(project_path, seconds=_INDEX_SECONDS)
+    return await services.indexes.access().ready(project_path, seconds=_INDEX_SECONDS)

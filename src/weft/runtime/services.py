@@ -26,6 +26,26 @@ if TYPE_CHECKING:  # loaded where a project has decisions, or an index
     from weft.runtime.index_access import IndexAccess
 
 
+class ProjectIndexes(msgspec.Struct, frozen=True, kw_only=True):
+    """The indexes of projects: which there are, and how they are reached."""
+
+    exists: Callable[[str], bool]
+    """Whether there is an index of a project that may be used."""
+    may_make: Callable[[str], bool]
+    """Whether one may be made without the user's asking; blocks for a look at the project."""
+    access: Callable[[], IndexAccess]
+    """Loaded with the first use."""
+
+
+class DecisionGraphs(msgspec.Struct, frozen=True):
+    """The decision graphs of projects, shared by all sessions on them."""
+
+    kinds: dict[str, str] = msgspec.field(default_factory=dict)
+    """Kinds of nodes that the program has registered, and what each is."""
+    books: dict[tuple[int, str], DecisionBook] = msgspec.field(default_factory=dict)
+    """By store and project."""
+
+
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What the application gives every session."""
 
@@ -48,17 +68,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The hooks of a session on a project; None where there are none."""
     is_trusted: Callable[[str], Awaitable[bool]]
     """Whether the user trusts a project as it is now."""
-    has_index: Callable[[str], bool]
-    """Whether there is an index of a project that may be used."""
-    may_index: Callable[[str], bool]
-    """Whether one may be made without the user's asking; blocks for a look at the project."""
-    indexes: Callable[[], IndexAccess]
-    """The indexes of projects; loaded with the first use."""
+    indexes: ProjectIndexes
     mcp: McpAccess
     """MCP servers; nothing of them is loaded where none is configured."""
     project_path: str
     """The project of a session that names none."""
-    decision_kinds: dict[str, str] = msgspec.field(default_factory=dict)
-    """Kinds of nodes of the decision graph that the program has registered, and what each is."""
-    decision_books: dict[tuple[int, str], DecisionBook] = msgspec.field(default_factory=dict)
-    """The decision graphs of projects, by store and project, shared by all sessions on them."""
+    decisions: DecisionGraphs = msgspec.field(default_factory=DecisionGraphs)

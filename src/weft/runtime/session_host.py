@@ -99,14 +99,14 @@ class SessionHost:
         about, before it is sent; a cancel leaves it to the message.
         """
         project_path = self.services.project_path
-        if not self.services.has_index(project_path):
+        if not self.services.indexes.exists(project_path):
             return
         request = "\n".join(part.text for part in message if isinstance(part, Text))
 
         def prepare() -> None:
             import weft.runtime.turns.request_hints  # noqa: F401  # loaded here and not by a message
 
-            self.services.indexes().reader(project_path).prepare(request)
+            self.services.indexes.access().reader(project_path).prepare(request)
 
         try:
             await anyio.to_thread.run_sync(prepare, abandon_on_cancel=True)

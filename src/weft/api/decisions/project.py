@@ -285,11 +285,11 @@ class ProjectDecisions:
             UsageError: it can be no name of a kind.
         """
         check_kind_name(kind)
-        self._services.decision_kinds[kind] = about or kind
+        self._services.decisions.kinds[kind] = about or kind
 
     def kinds(self) -> dict[str, str]:
         """The kinds of nodes that can be logged, and what each is."""
-        return {**KINDS, **self._services.decision_kinds}
+        return {**KINDS, **self._services.decisions.kinds}
 
     # -- looking
 

@@ -103,7 +103,7 @@ class DecisionSource:
                 self._forbids,
                 clock=services.clock,
                 redact=services.redact,
-                more_kinds=services.decision_kinds,
+                more_kinds=services.decisions.kinds,
             )
         return self.found
 

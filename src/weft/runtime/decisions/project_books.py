@@ -18,7 +18,7 @@ def project_book(
     """The book of a project in a store."""
     # Projects that nothing is kept of have no ids that others could be found by.
     related = partial(related_projects, services.places, project_path) if store.is_lasting else None
-    return shared_book(services.decision_books, store, project_id, services.clock, related)
+    return shared_book(services.decisions.books, store, project_id, services.clock, related)
 
 
 async def related_projects(

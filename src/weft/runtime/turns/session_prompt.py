@@ -151,7 +151,7 @@ class SessionPrompt:
         """
         self._hint = ""
         request = _request_in(facts)
-        if request and self._services.has_index(state.about.project_path):
+        if request and self._services.indexes.exists(state.about.project_path):
             wait = _IndexWait()
             async with anyio.create_task_group() as group:
                 group.start_soon(self._ask_index, state, request, wait)
@@ -200,7 +200,7 @@ class SessionPrompt:
         def ask() -> None:
             from weft.runtime.turns.request_hints import overview_map, request_hint  # see `load`
 
-            index = self._services.indexes().reader(state.about.project_path)
+            index = self._services.indexes.access().reader(state.about.project_path)
             # It ends by itself soon after nobody waits for it: it would take the interpreter away
             # from the turn that goes on.
             # The map first: it takes a fifth of the time, and the session keeps it.
@@ -368,7 +368,7 @@ class SessionPrompt:
         an index that is made meanwhile must not change the prefix.
         """
         if self._epoch is None:
-            return self._services.has_index(state.about.project_path)
+            return self._services.indexes.exists(state.about.project_path)
         return any(tool.name in INDEX_TOOLS for tool in self._epoch.prefix.tools)
 
     @property
