@@ -62,7 +62,7 @@ MAY_IMPORT = {
     "app": f"{_TO_AGENTS} runtime api",
     "sync": "api app loom",
     "protocol": f"api view {_PURE}",
-    "server": f"transport config loom api app protocol view {_PURE}",
+    "server": f"transport config loom runtime api app protocol view {_PURE}",
     "acp": f"api app protocol view {_PURE}",
     "mcp_server": f"api app protocol view {_PURE}",
     "web": "",

@@ -228,18 +228,31 @@ class Owned(StoreError):
     """A living process holds the lease of the stream."""
 
     def __init__(
-        self, stream: str, *, pid: int, host: str, address: str, since: float, silent: bool = False
+        self,
+        stream: str,
+        *,
+        pid: int,
+        host: str,
+        address: str,
+        since: float,
+        silent: bool = False,
+        is_other_version: bool = False,
     ) -> None:
-        """`silent`: that process was asked, and does not answer."""
-        what_to_do = (
-            "which does not answer: it may be suspended (fg, or kill -CONT, wakes it up); "
-            "it can be read here meanwhile"
-        )
-        if not silent:
-            what_to_do = "it can be read here, and driven through that process"
-        super().__init__(
-            f"{stream!r} is open in process {pid} on {host}{',' if silent else ';'} {what_to_do}"
-        )
+        """`silent`: that process was asked, and does not answer.  `is_other_version`: it answers,
+        but not in words that this Weft knows.
+        """
+        what_to_do = "; it can be read here, and driven through that process"
+        if is_other_version:
+            what_to_do = (
+                ", which runs another version of Weft and takes no commands from this one: "
+                "end it there, then it can be driven here; it can be read here meanwhile"
+            )
+        elif silent:
+            what_to_do = (
+                ", which does not answer: it may be suspended (fg, or kill -CONT, wakes it up); "
+                "it can be read here meanwhile"
+            )
+        super().__init__(f"{stream!r} is open in process {pid} on {host}{what_to_do}")
         self.stream = stream
         self.pid = pid
         self.host = host

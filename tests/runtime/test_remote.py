@@ -7,16 +7,23 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
+from pathlib import Path
 
+import anyio
 import msgspec
 import pytest
+from anyio.abc import ByteStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
+from tests.support.world import PATIENCE
 from weft.actors import Supervisor
 from weft.errors import Owned
 from weft.events import (
     AnswerRestarted,
     AnyFact,
     Event,
+    FactBase,
     NewMessage,
     SystemNote,
     TextDelta,
@@ -28,8 +35,11 @@ from weft.events import (
 from weft.ids import NodeId, SessionId, TurnId
 from weft.messages import Node, Text, Thinking
 from weft.runtime.ports.remote import RemotePort
+from weft.runtime.ports.socket_protocol import short_path
+from weft.runtime.relay.wire_codec import DraftEvent
 from weft.state import SessionState
 from weft.store import Draft
+from weft.store.address import unix_address
 from weft.store.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +80,7 @@ async def heard_by_a_subscriber(port: RemotePort, *arrivals: bytes) -> list[Even
     async with port.subscribe() as events:
         for raw in arrivals:
             is_fact = b'"new_message"' in raw
-            (port._take_record if is_fact else port._take_signal)(raw)
+            (port._take_record if is_fact else port._take_event)(raw)
         port._end()
         return [event async for event in events]
 
@@ -104,7 +114,7 @@ async def test_thoughts_behind_their_message_are_dropped() -> None:
 async def test_text_in_flight_that_is_ahead_of_the_log_is_kept_until_its_turn_has_ended() -> None:
     port = remote_port()
     signal = TextDelta(node_id=NODE, offset=0, text="Hello", after_seq=2)
-    port._take_signal(msgspec.json.encode(signal))
+    port._take_event(msgspec.json.encode(signal))
     for seq in (1, 2):
         port._take_record(record(seq))
         assert port.drafts == (Draft(node=NODE, text="Hello"),)
@@ -150,6 +160,56 @@ async def test_pieces_of_an_answer_are_dropped_when_the_log_is_two_answers_ahead
     arrivals = (answer("Hello there"), later, delta(6, "there"))
     heard = texts(await heard_by_a_subscriber(port, *arrivals))
     assert heard == ["Hello there", "message", "So.", "message"]
+
+
+async def test_facts_of_the_socket_and_of_the_log_count_once_whichever_comes_first() -> None:
+    port = remote_port()
+    async with port.subscribe() as events:
+        for take, seq in (
+            (port._take_event, 2),  # ahead of the log: it comes from there
+            (port._take_record, 1),
+            (port._take_event, 2),
+            (port._take_record, 2),
+            (port._take_record, 3),
+            (port._take_event, 3),
+        ):
+            take(record(seq))
+        port._end()
+        heard = [event.seq async for event in events if isinstance(event, FactBase)]
+    assert heard == [1, 2, 3]
+
+
+async def test_an_answer_in_flight_is_shown_from_where_it_is_known() -> None:
+    draft = DraftEvent(session_id=SessionId("ses_1"), node_id=NODE, text="Hello th", after_seq=2)
+    arrivals = (delta(0, "Hel"), msgspec.json.encode(draft), delta(8, "ere"), answer("Hello there"))
+    heard = texts(await heard_by_a_subscriber(remote_port(), *arrivals))
+    assert heard == ["Hel", "lo th", "ere", "message"]
+
+
+async def test_an_owner_that_speaks_lines_is_said_to_be_of_another_version(tmp_path: Path) -> None:
+    """As one of before there were frames: it answers what is no call by a line, and stays."""
+
+    async def answer_lines(stream: ByteStream) -> None:
+        lines = BufferedByteReceiveStream(stream)
+        async with stream:
+            with suppress(anyio.EndOfStream, anyio.IncompleteRead):
+                while await lines.receive_until(b"\n", 1 << 20):
+                    await stream.send(b'{"error":"not a call","kind":"UsageError"}\n')
+
+    path = tmp_path / "o.sock"
+    address = unix_address(str(path))
+    owner = Owned("ses_1", pid=os.getpid(), host="here", address=address, since=0.0)
+    state = SessionState(session_id=SessionId("ses_1"))
+    port = RemotePort(state, MemoryStore(), owner, Supervisor())
+    with short_path(str(path)) as short:
+        listener = await anyio.create_unix_listener(short)
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as group:
+            group.start_soon(listener.serve, answer_lines)
+            assert not await port._drive_through(address)
+            group.cancel_scope.cancel()
+        await listener.aclose()
+    assert "another version of Weft" in str(port._refusal())
 
 
 @pytest.mark.process

@@ -15,20 +15,29 @@ from tests.support.page_socket import PageConnection, page_socket
 from tests.support.served_world import ServedWorld, serving
 from tests.support.world import PATIENCE, World
 from weft.api import Draft
-from weft.events import AnswerRestarted, Event, NewMessage, TextDelta, ToolOutput
+from weft.events import (
+    AnswerRestarted,
+    Event,
+    FactBase,
+    NewMessage,
+    TextDelta,
+    ToolOutput,
+    UnknownFact,
+)
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Node, Text
 from weft.providers.script import SayText, Stall
 from weft.providers.scripted import ScriptedModel
-from weft.server.relay import (
+from weft.runtime.relay.session_relay import (
     MOST_BYTES,
     MOST_TICKS,
-    DraftsInFlight,
-    EncodedEvents,
     PendingEvents,
     RelayReader,
     SessionRelay,
 )
+from weft.runtime.relay.wire_codec import EncodedEvents, encoded_drafts
+from weft.server.relay import SessionEvents
+from weft.session.log.answer_in_flight import AnswersInFlight
 
 pytestmark = pytest.mark.anyio
 
@@ -69,17 +78,22 @@ def test_pieces_of_two_answers_or_with_a_gap_stay_apart() -> None:
 def test_a_tick_is_encoded_once_for_all_its_readers() -> None:
     tick = EncodedEvents("ses_1", [(7, b'{"kind":"a"}'), (None, b'{"kind":"b"}')])
     assert tick.sse == b'id: 7\ndata: {"kind":"a"}\n\ndata: {"kind":"b"}\n\n'
-    assert tick.frame == '{"s":"ses_1","e":[{"kind":"a"},{"kind":"b"}]}'
+    assert tick.frame_text == '{"s":"ses_1","e":[{"kind":"a"},{"kind":"b"}]}'
     assert tick.sse is tick.sse
-    assert tick.after(7).frame == '{"s":"ses_1","e":[{"kind":"b"}]}'
+    assert tick.after(7).frame_text == '{"s":"ses_1","e":[{"kind":"b"}]}'
     assert tick.after(6) is tick
 
 
 def drafts_of(*events: Event, before: tuple[Draft, ...] = ()) -> list[bytes]:
-    drafts = DraftsInFlight(SESSION, before)
+    answers = AnswersInFlight()
+    for draft in before:
+        answers.put(draft, 1)
     for event in events:
-        drafts.take(event)
-    return [body for _, body in drafts.frames(9)]
+        if isinstance(event, FactBase):
+            answers.take_fact(event)
+        elif not isinstance(event, UnknownFact):
+            answers.take(event)
+    return [body for _, body in encoded_drafts(SESSION, answers.drafts, 9)]
 
 
 def test_an_answer_in_flight_is_told_with_all_that_came_of_it() -> None:
@@ -356,7 +370,7 @@ async def test_a_session_whose_events_cannot_be_read_takes_no_other_along(
     async with serving(plain_world, ScriptedModel([], choose=lambda request: "Fine.")) as served:
         bad, good = await started(served), await started(served)
         parts = served.server.parts
-        relay = UnreadableRelay(served.app, await served.app.sessions.get(bad))
+        relay = UnreadableRelay(SessionEvents(served.app, await served.app.sessions.get(bad)))
         assert parts.relays._group is not None
         # In the group that all relays of the server run in.
         parts.relays._group.start_soon(parts.relays._run, SessionId(bad), relay)
@@ -369,14 +383,14 @@ async def test_a_cursor_that_is_ahead_of_the_relay_gets_no_fact_again(plain_worl
     async with serving(plain_world, ScriptedModel([], choose=lambda request: "Fine.")) as served:
         session = await served.app.sessions.get(await started(served))
         hub = served.server.parts.relays
-        relay = SessionRelay(served.app, session)
+        relay = SessionRelay(SessionEvents(served.app, session))
         await relay.open()
         # It has joined and reads nothing yet, as one that the loop has not come to.
         hub._relays[session.id] = relay
         await session.send_message("One.")
         after = (await session.editor_snapshot()).seq
         assert relay.seq < after
-        ticks = hub.follow(served.app, session, after, lambda: None)
+        ticks = hub.follow_session(served.app, session, after, lambda: None)
         seen: list[int] = []
         with anyio.fail_after(PATIENCE):
             async with anyio.create_task_group() as group:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.responses import Response
@@ -31,6 +31,7 @@ from weft.errors import (
     ViewerRefused,
     WeftError,
 )
+from weft.runtime import ErrorBody, error_body
 
 logger = logging.getLogger(__name__)
 
@@ -58,16 +59,6 @@ STATUS: Final[dict[type[BaseException], int]] = {
     WeftError: 500,
 }
 """The status of each kind of error; one that is not here has that of the nearest kind above it."""
-
-
-class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong."""
-
-    kind: str
-    """The name of the error as Python has it, or a word: `no_token`, `too_large`, …"""
-    message: str
-    """A sentence for the user."""
-    details: dict[str, Any] = {}
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,34 +90,18 @@ def answer_of(error: BaseException) -> Response:
     if isinstance(error, RequestRefusal):
         return error_response(error.status, error.kind, str(error), headers=error.headers)
     if isinstance(error, WeftError):
-        return error_response(status_of(error), type(error).__name__, str(error), _details(error))
+        return _response(status_of(error), error_body(error))
     logger.error("a request failed", exc_info=error)
     return error_response(500, "internal", "something went wrong inside Weft; the log has it")
 
 
 def error_response(
-    status: int,
-    kind: str,
-    message: str,
-    details: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
+    status: int, kind: str, message: str, headers: dict[str, str] | None = None
 ) -> Response:
     """An error as JSON."""
-    body = ErrorAnswer(error=ErrorBody(kind=kind, message=message, details=details or {}))
-    return Response(
-        msgspec.json.encode(body), status, media_type="application/json", headers=headers
-    )
+    return _response(status, ErrorBody(kind=kind, message=message), headers)
 
 
-def _details(error: WeftError) -> dict[str, Any]:
-    """The facts of an error that JSON can carry."""
-    plain = (str, int, float, bool, type(None))
-    kept: dict[str, Any] = {}
-    for name, value in vars(error).items():
-        if isinstance(value, plain):
-            kept[name] = value
-        elif isinstance(value, list | tuple) and all(isinstance(each, plain) for each in value):
-            kept[name] = list(value)
-        elif isinstance(value, dict) and all(isinstance(each, plain) for each in value.values()):
-            kept[name] = value
-    return kept
+def _response(status: int, body: ErrorBody, headers: dict[str, str] | None = None) -> Response:
+    content = msgspec.json.encode(ErrorAnswer(error=body))
+    return Response(content, status, media_type="application/json", headers=headers)

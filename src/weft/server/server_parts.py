@@ -9,7 +9,7 @@ from weft.api import Session
 from weft.loom import LoomSession
 from weft.server.page_tokens import TokenStore
 from weft.server.projects import ServedProjects
-from weft.server.relay import RelayHub
+from weft.server.relay import ServerRelays
 from weft.server.repeats import RepeatCache
 from weft.server.telemetry.request_meter import RequestMeter
 
@@ -48,7 +48,7 @@ class ServerParts:
         self.tokens = tokens
         self.clients = AttachedClients()
         self.repeats = RepeatCache()
-        self.relays = RelayHub()
+        self.relays = ServerRelays()
         self.meter = RequestMeter()
         self.generations: dict[str, set[LoomSession]] = {}
         """The views that generate, by the root of their tree."""

@@ -129,10 +129,10 @@ class PageSocket:
 
     async def _session(self, name: str, after: int | None) -> None:
         app, session = await self._parts.projects.session(name)
-        ticks = self._parts.relays.follow(app, session, after, self._too_slow)
+        ticks = self._parts.relays.follow_session(app, session, after, self._too_slow)
         try:
             async for tick in ticks:
-                await self._send(tick.frame)
+                await self._send(tick.frame_text)
         finally:
             with anyio.CancelScope(shield=True):
                 await ticks.aclose()

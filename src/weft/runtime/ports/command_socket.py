@@ -11,6 +11,7 @@ import logging
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -20,20 +21,23 @@ import msgspec
 from anyio.abc import ByteStream, SocketAttribute, SocketListener, TaskGroup
 
 from weft.errors import SessionError, UsageError, WeftError
-from weft.events import FactBase, UnknownFact
 from weft.ids import SessionId
 from weft.runtime.ports.local import LocalPort
 from weft.runtime.ports.socket_protocol import (
+    GREETING,
+    OF_VERSION_1,
     STALL_SECONDS,
     UNREADABLE,
-    LineWriter,
+    FrameWriter,
     OwnerStatus,
     SocketReply,
     SocketRequest,
     SummaryRequest,
-    read_lines,
+    read_frames,
     short_path,
 )
+from weft.runtime.relay.session_relay import PortEvents, RelayHub
+from weft.runtime.relay.wire_codec import error_body
 from weft.session import (
     UNNAMED_CLIENT,
     AbortTurn,
@@ -59,6 +63,10 @@ HANG_UP_SECONDS = 1.0
 """How long we wait for others to hang up before we do."""
 CALLS_AT_ONCE = 256
 """Calls of one client that may be under way; with one more it is hung up on."""
+OTHER_VERSION: Final = (
+    "the process that has this session runs another version of Weft; end one of the two"
+)
+"""What a client is told that does not begin as ours do."""
 _ACCEPT_AGAIN_SECONDS = 1.0
 """How long to wait when no connection can be taken: the process has no descriptor left."""
 
@@ -77,8 +85,8 @@ OwnsSession = Callable[[int, SessionId], Awaitable[bool]]
 Summarize = Callable[[SessionId, SummaryRequest], Awaitable[tuple[str, str]]]
 
 
-class _LineId(msgspec.Struct):
-    """As much of a line as is needed to answer it."""
+class _RequestId(msgspec.Struct):
+    """As much of a request as is needed to answer it."""
 
     id: int
 
@@ -101,7 +109,7 @@ class CommandSocket:
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
         """`summarize` makes the summaries that clients ask for, `owns` vouches for those that speak
-        for a session.  `stall_seconds`: how long a client may leave a line unread.
+        for a session.  `stall_seconds`: how long a client may leave a frame unread.
         """
         self._find = find
         self._owns = owns
@@ -110,6 +118,7 @@ class CommandSocket:
         self._listener: SocketListener | None = None
         self._path = ""
         self._is_closed = False
+        self._relays = RelayHub()
         self._clients: set[ClientConnection] = set()
         self._hung_up = anyio.Event()
 
@@ -128,6 +137,12 @@ class CommandSocket:
 
     async def serve(self) -> None:
         """Take connections until closed."""
+        async with anyio.create_task_group() as group:
+            self._relays.open(group)
+            await self._accept()
+            self._relays.close()
+
+    async def _accept(self) -> None:
         while self._listener is not None and not self._is_closed:
             try:
                 await self._listener.serve(self._connection)
@@ -152,7 +167,7 @@ class CommandSocket:
 
     async def _connection(self, stream: ByteStream) -> None:
         client = ClientConnection(
-            stream, self._find, self._summarize, self._owns, self._stall_seconds
+            stream, self._find, self._relays, self._summarize, self._owns, self._stall_seconds
         )
         self._clients.add(client)
         try:
@@ -171,15 +186,17 @@ class ClientConnection:
         self,
         stream: ByteStream,
         find: FindPort,
+        relays: RelayHub,
         summarize: Summarize | None,
         owns: OwnsSession | None,
         stall_seconds: float,
     ) -> None:
+        self._relays = relays
         self._owns = owns
         self._stream = stream
         self._find = find
         self._summarize = summarize
-        self._writer = LineWriter(stream, stall_seconds)
+        self._writer = FrameWriter(stream, stall_seconds)
         self._under_way = 0
         self._attached: set[tuple[SessionId, str]] = set()
         """The names under which this client has attached, by session."""
@@ -204,21 +221,37 @@ class ClientConnection:
     async def _talk(self) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(self._writer.run)
-            await read_lines(self._stream, lambda line: self._take(line, group))
+            await read_frames(self._stream, lambda body: self._take(body, group), self._greet)
             # The client is gone, and with it the reader of all answers. What the mailbox has taken
             # is carried out all the same.
             group.cancel_scope.cancel()
 
-    def _take(self, line: bytes, group: TaskGroup) -> bool:
-        """Begin to carry out what a line asks for; False when the client is to be hung up on."""
+    def _greet(self, line: bytes) -> bool:
+        """Whether the first line of a client is of our version; another one is told so."""
+        if line + b"\n" == GREETING:
+            return True
+        if not line.startswith(OF_VERSION_1):
+            logger.warning("a client of the command socket sent what is no greeting")
+            return False
+        logger.warning("a client of the command socket is of another version of Weft")
+        refusal = {"id": _id_of(line), "error": OTHER_VERSION, "kind": "UsageError"}
+        # Straight into the socket, which has nothing of ours in it yet: the reader hangs up when
+        # this returns, and the client reads it all the same.
+        with suppress(OSError):
+            raw = self._stream.extra(SocketAttribute.raw_socket)
+            raw.send(msgspec.json.encode(refusal) + b"\n", socket.MSG_DONTWAIT)
+        return False
+
+    def _take(self, body: bytes, group: TaskGroup) -> bool:
+        """Begin to carry out what a frame asks for; False when the client is to be hung up on."""
         if self._under_way >= CALLS_AT_ONCE:
             logger.warning("a client of the command socket asks for too much at once")
             return False
         try:
-            call = _calls().decode(line)
+            call = _calls().decode(body)
         except msgspec.ValidationError as error:
             # Whole JSON, but a command that another version knows: that call alone fails.
-            failed = SocketReply(id=_id_of(line), error=f"not a call: {error}", kind="UsageError")
+            failed = _refused(_id_of(body), UsageError(f"not a call: {error}"))
             self._under_way += 1
             group.start_soon(self._refuse, failed)
             return True
@@ -241,7 +274,7 @@ class ClientConnection:
 
     async def _carry(self, call: SocketRequest[AnyCommand]) -> None:
         try:
-            await (self._watch(call) if call.watch else self._answer(call))
+            await (self._follow(call) if call.follow else self._answer(call))
         finally:
             self._under_way -= 1
 
@@ -250,13 +283,14 @@ class ClientConnection:
             port = await self._find(call.session)
             answer = await self._carry_out(call, port)
         except WeftError as error:
-            line = _failure(call, error)
+            reply = _refused(call.id, error)
         except Exception:
             logger.exception("a command of another process failed")
-            line = _failure(call, SessionError("the command failed; the owner's log says why"))
+            why = SessionError("the command failed; the owner's log says why")
+            reply = _refused(call.id, why)
         else:
-            line = SocketReply(id=call.id, answer=answer, condition=_condition(port))
-        await self._send(line)
+            reply = SocketReply(id=call.id, answer=answer, owner=_condition(port))
+        await self._send(reply)
 
     async def _carry_out(self, call: SocketRequest[AnyCommand], port: LocalPort) -> Any:
         if call.summary is not None and self._summarize is not None:
@@ -317,31 +351,38 @@ class ClientConnection:
         # Never empty: to the hooks of an agent that would be the session that it works for.
         return msgspec.structs.replace(command, client=UNNAMED_CLIENT)
 
-    async def _watch(self, call: SocketRequest[AnyCommand]) -> None:
+    async def _follow(self, call: SocketRequest[AnyCommand]) -> None:
         try:
-            port = await self._find(call.session)
-            events = port.subscribe(live=True, retell=True)
-            # In one step with the subscription: the signals go on from exactly these drafts.
-            sent, drafts = _condition(port), port.drafts
+            port = await self._find(call.follow)
+            relay = await self._relays.relay_of(PortEvents(port))
         except WeftError as error:
-            await self._send(_failure(call, error))
+            await self._send(_refused(call.id, error))
             return
-        async with events:
-            first = SocketReply(id=call.id, answer=sent.status, condition=sent, drafts=drafts)
-            await self._send(first)
-            async for event in events:
-                now = _condition(port)
-                line = SocketReply(id=call.id)
-                if _differs(now, sent):
-                    line.condition = sent = now
-                if not isinstance(event, FactBase | UnknownFact):
-                    line.signal = msgspec.Raw(msgspec.json.encode(event))
-                if line.condition is not None or bytes(line.signal):
-                    await self._send(line)
-        await self._send(SocketReply(id=call.id, gone=True))
+        reader, _, drafts = relay.join(lambda: None)
+        try:
+            # In one step with the join: what comes later is told as a change.
+            sent = _condition(port)
+            await self._send(SocketReply(id=call.id, answer=sent.status, owner=sent))
+            while True:
+                if drafts.events:
+                    await self._writer.put(drafts.frame)
+                while (tick := await reader.next()) is not None:
+                    if _differs(now := _condition(port), sent):
+                        sent = now
+                        await self._send(SocketReply(s=call.follow, owner=now))
+                    await self._writer.put(tick.frame)
+                if not reader.is_lost:
+                    break
+                # It was too slow. The facts are in the log; the answers in flight are told anew.
+                slow = reader
+                reader, _, drafts = relay.join(lambda: None)
+                relay.leave(slow)
+        finally:
+            relay.leave(reader)
+        await self._send(SocketReply(s=call.follow, closed="stopped"))
 
-    async def _send(self, line: SocketReply) -> None:
-        await self._writer.put(msgspec.json.encode(line))
+    async def _send(self, reply: SocketReply) -> None:
+        await self._writer.put(msgspec.json.encode(reply))
 
     async def _detach_all(self) -> None:
         """Detach what this client had attached: one that has hung up neither watches nor drives."""
@@ -364,10 +405,10 @@ def _peer_of(stream: ByteStream) -> int:
     return int(pid)
 
 
-def _id_of(line: bytes) -> int:
-    """The number of a line that is no call; 0 when it has none."""
+def _id_of(body: bytes) -> int:
+    """The number of a request that is no call; 0 when it has none."""
     try:
-        return msgspec.json.decode(line, type=_LineId).id
+        return msgspec.json.decode(body, type=_RequestId).id
     except UNREADABLE:
         return 0
 
@@ -379,19 +420,13 @@ def _condition(port: SessionPort) -> OwnerStatus:
 
 
 def _differs(one: OwnerStatus, other: OwnerStatus) -> bool:
-    # The seq grows with every fact; a line for each would tell the client nothing that its own
+    # The seq grows with every fact; a frame for each would tell the client nothing that its own
     # reading of the log does not.
     return msgspec.structs.replace(one, seq=0) != msgspec.structs.replace(other, seq=0)
 
 
-def _failure(call: SocketRequest[AnyCommand], error: WeftError) -> SocketReply:
-    # Objects stay behind: the client rebuilds the error from its class name and plain attributes.
-    details = {name: value for name, value in vars(error).items() if _is_plain(value)}
-    return SocketReply(id=call.id, error=str(error), kind=type(error).__name__, details=details)
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+def _refused(number: int, error: WeftError) -> SocketReply:
+    return SocketReply(id=number, error=error_body(error))
 
 
 def _make_private(folder: Path) -> None:

@@ -11,7 +11,6 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Literal, TypeVar
 
 import anyio
@@ -29,6 +28,8 @@ from weft.errors import (
 )
 from weft.events import (
     AnswerRestarted,
+    AnyFact,
+    FactBase,
     NewMessage,
     PermissionResolved,
     QuestionAnswered,
@@ -38,6 +39,7 @@ from weft.events import (
     TextDelta,
     ThinkingDelta,
     ToolArgsDelta,
+    UnknownFact,
     decode,
 )
 from weft.ids import CallUid, NodeId, RequestId, SessionId
@@ -46,6 +48,7 @@ from weft.messages import Node, Part, Thinking
 from weft.permissions import CLOSED_RULES, Mode, PermissionRule
 from weft.runtime.ports.socket_client import SocketClient
 from weft.runtime.ports.socket_protocol import OwnerStatus, SummaryRequest, short_path
+from weft.runtime.relay.wire_codec import DraftEvent, decode_wire_event
 from weft.session import (
     AbortReceipt,
     AbortTurn,
@@ -63,7 +66,7 @@ from weft.session import (
     load_state,
     unspill_entries,
 )
-from weft.session.log.answer_in_flight import AnswersInFlight, told_again
+from weft.session.log.answer_in_flight import AnswersInFlight
 from weft.state import QueueEntry, SessionState
 from weft.store import Draft, Owner, Store
 from weft.store.address import unix_path
@@ -87,11 +90,6 @@ EARLY = 1_000
 """Conditions that may wait for the log."""
 
 
-@cache
-def _signals() -> msgspec.json.Decoder[Signal]:
-    return msgspec.json.Decoder(Signal)
-
-
 class RemotePort(SessionPort):
     """The port of a session of another process.  Without a client, only for reading."""
 
@@ -110,6 +108,8 @@ class RemotePort(SessionPort):
         """It takes our commands, or is gone for good."""
         self._is_silent = False
         """The owner has a socket, and did not answer."""
+        self._is_other_version = False
+        """It answered in the words of another version of Weft."""
         self._answers = AnswersInFlight()
         """As far as they were heard."""
         self._events = EventHub(
@@ -224,7 +224,7 @@ class RemotePort(SessionPort):
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.read)
-                if await self._watch(client):
+                if await self._join(client):
                     self._client, self._is_silent = client, False
                     self._tried.set()
                     self._found.set()
@@ -237,11 +237,11 @@ class RemotePort(SessionPort):
                 await client.aclose()
         return self._client is not None
 
-    async def _watch(self, client: SocketClient) -> bool:
-        """Have the owner send live events; False when it does not."""
+    async def _join(self, client: SocketClient) -> bool:
+        """Have the owner send its events; False when it does not."""
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
-                await client.watch(self.session_id)
+                await client.follow(self.session_id)
         # An owner that is stopped (a debugger, SIGSTOP) takes connections through the kernel and
         # never answers.
         except TimeoutError:
@@ -249,6 +249,7 @@ class RemotePort(SessionPort):
             return False
         # One that closes has let the session go already, and soon its lease.
         except WeftError:
+            self._is_other_version = client.is_other_version
             return False
         return True
 
@@ -265,9 +266,7 @@ class RemotePort(SessionPort):
             with anyio.fail_after(PATIENCE_SECONDS):
                 with short_path(socket) as path:
                     stream = await anyio.connect_unix(path)
-                    return SocketClient(
-                        stream, self._take_signal, self._take_condition, self._take_drafts
-                    )
+                    return SocketClient(stream, self._take_event, self._take_condition)
         except (OSError, TimeoutError):
             return None
 
@@ -344,6 +343,7 @@ class RemotePort(SessionPort):
             address=holder.address,
             since=by.since,
             silent=self._is_silent or (here and is_suspended(holder.pid)),
+            is_other_version=self._is_other_version,
         )
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
@@ -432,15 +432,28 @@ class RemotePort(SessionPort):
         await self._ended.wait()
         scope.cancel()
 
+    def _take_event(self, body: bytes) -> None:
+        """What the owner sends: a fact, a signal, or all of an answer in flight."""
+        event = decode_wire_event(body)
+        if isinstance(event, DraftEvent):
+            self._take_draft(event)
+        elif isinstance(event, FactBase | UnknownFact):
+            # One that is further on than the log was read here comes from there, with those before.
+            self._take_fact(event, len(body))
+        else:
+            self._take_signal(event, len(body))
+
     def _take_record(self, body: bytes) -> None:
-        fact = decode(body)
-        # The follower and `_catch_up` read the same log side by side; each fact counts once.
+        self._take_fact(decode(body), len(body))
+
+    def _take_fact(self, fact: AnyFact, weight: int) -> None:
+        # The follower, `_catch_up` and the socket bring the same facts; each counts once.
         if fact.seq == self._state.seq + 1:
             self._state.apply(fact)
             if isinstance(fact, NewMessage) and fact.node.role == "assistant":
                 self._complete_text(fact, fact.node)
             self._answers.take_fact(fact)
-            self._events.publish(fact, len(body))
+            self._events.publish(fact, weight)
             while self._early and self._early[0][0] <= self._state.seq:
                 self._early.popleft()[1]()
 
@@ -503,8 +516,7 @@ class RemotePort(SessionPort):
         else:
             show()
 
-    def _take_signal(self, raw: bytes) -> None:
-        signal = _signals().decode(raw)
+    def _take_signal(self, signal: Signal, weight: int) -> None:
         if isinstance(signal, SessionStatus):
             self._when_read(signal.status, signal.after_seq, lambda: self._take_status(signal))
             return
@@ -512,9 +524,9 @@ class RemotePort(SessionPort):
             return
         if not isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
             self._answers.take(signal)
-            self._events.publish_signal(signal, len(raw))
+            self._events.publish_signal(signal, weight)
         elif signal.node_id in self._state.tree.nodes:
-            self._events.publish_signal(signal, len(raw))
+            self._events.publish_signal(signal, weight)
         else:
             self._show(self._answers.news_of(signal))
 
@@ -523,14 +535,15 @@ class RemotePort(SessionPort):
             self._answers.take(signal)
             self._events.publish_signal(signal, signal.weight)
 
-    def _take_drafts(self, drafts: Sequence[Draft], after_seq: int) -> None:
-        """What had come of answers before the owner sent live events to us."""
-        for draft in drafts:
-            # The log may have been faster, and has it whole then.
-            if draft.node in self._state.tree.nodes:
-                continue
-            # Shown, too: who reads here already has heard nothing of it.
-            self._show(told_again((draft,), self.session_id, after_seq))
+    def _take_draft(self, event: DraftEvent) -> None:
+        """What had come of an answer before the owner sent its events to us, or after a loss."""
+        # The log may have been faster, and has it whole then.
+        if event.node_id in self._state.tree.nodes:
+            return
+        for signal in event.pieces():
+            # Shown, too: who reads here already has heard nothing of it, or only some.
+            assert isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta)
+            self._show(self._answers.news_of(signal))
 
     def _is_late(self, signal: Signal) -> bool:
         """True for a piece of an answer that has arrived whole, and for its new beginning."""

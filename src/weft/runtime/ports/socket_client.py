@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -11,21 +11,21 @@ import anyio
 import msgspec
 from anyio.abc import ByteStream
 
-from weft import errors
 from weft.errors import OwnerLost, UsageError
 from weft.ids import SessionId
 from weft.runtime.ports.socket_protocol import (
+    GREETING,
     UNREADABLE,
-    LineWriter,
+    FrameWriter,
     OwnerStatus,
     SocketReply,
     SocketRequest,
     SummaryRequest,
-    read_lines,
+    read_frames,
     shut_down,
 )
+from weft.runtime.relay.wire_codec import raised_error
 from weft.session import Command, answer_of
-from weft.store import Draft
 
 T = TypeVar("T")
 
@@ -46,30 +46,31 @@ class SocketClient:
     def __init__(
         self,
         stream: ByteStream,
-        on_signal: Callable[[bytes], None],
+        on_event: Callable[[bytes], None],
         on_condition: Callable[[OwnerStatus], None],
-        on_drafts: Callable[[Sequence[Draft], int], None],
     ) -> None:
+        """`on_event` is handed each event of the wire, in order."""
         self._stream = stream
-        self._writer = LineWriter(stream)
-        self._on_signal = on_signal
+        self._writer = FrameWriter(stream, first=GREETING)
+        self._on_event = on_event
         self._on_condition = on_condition
-        self._on_drafts = on_drafts
         self._waiting: dict[int, tuple[anyio.Event, list[SocketReply]]] = {}
         self._next = 0
         self.lost = anyio.Event()
+        self.is_other_version = False
+        """True once the owner has answered as an older Weft does, which takes no frames."""
 
     async def read(self) -> None:
-        """Take answers and signals, and send what waits, until the connection ends."""
+        """Take answers and events, and send what waits, until the connection ends."""
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._writer.run)
-                await read_lines(self._stream, self._take)
+                self.is_other_version = not await read_frames(self._stream, self._take)
                 group.cancel_scope.cancel()
         except* (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError):
             pass
         except* UNREADABLE:
-            logger.exception("the owner of a session sent a line that cannot be read")
+            logger.exception("the owner of a session sent a frame that cannot be read")
         finally:
             self.lost.set()
             # Callers find no answer then, and raise `OwnerLost`.
@@ -77,20 +78,17 @@ class SocketClient:
                 arrived.set()
 
     def _take(self, raw: bytes) -> bool:
-        """Take one line in; False when it is the last one."""
-        line = msgspec.json.decode(raw, type=SocketReply)
-        if line.condition is not None:
-            self._on_condition(line.condition)
-        if line.drafts:
-            # Here and not by the caller of `watch`: the signals of the next lines go on from them.
-            self._on_drafts(line.drafts, line.condition.seq if line.condition else 0)
-        if bytes(line.signal):
-            self._on_signal(bytes(line.signal))
-        elif line.id in self._waiting and not line.gone:
-            arrived, answers = self._waiting[line.id]
-            answers.append(line)
+        """Take one frame in; False when it is the last one."""
+        frame = msgspec.json.decode(raw, type=SocketReply)
+        if frame.owner is not None:
+            self._on_condition(frame.owner)
+        for event in frame.e:
+            self._on_event(bytes(event))
+        if frame.id in self._waiting:
+            arrived, answers = self._waiting[frame.id]
+            answers.append(frame)
             arrived.set()
-        return not line.gone
+        return frame.closed is None
 
     async def send(self, session: SessionId, command: Command[T]) -> T:
         """Have the owner carry a command out, and wait for its answer.
@@ -111,13 +109,13 @@ class SocketClient:
         call = SocketRequest[Any](id=self._new_id(), session=session, summary=wanted)
         return msgspec.convert(await self._exchange(call), tuple[str, str])
 
-    async def watch(self, session: SessionId) -> None:
-        """Have the owner send live events from now on; they come through `on_signal`.
+    async def follow(self, session: SessionId) -> None:
+        """Have the owner send events from now on; they come through `on_event`.
 
         Raises:
             OwnerLost, WeftError: as `send`.
         """
-        await self._exchange(SocketRequest(id=self._new_id(), session=session, watch=True))
+        await self._exchange(SocketRequest[Any](id=self._new_id(), follow=session))
 
     async def keep_asking(self, session: SessionId) -> None:
         """Ask now and then whether the owner is still there; returns when it does not answer.
@@ -130,7 +128,7 @@ class SocketClient:
         while True:
             await anyio.sleep(ASK_EVERY_SECONDS)
             with anyio.move_on_after(SILENCE_SECONDS) as waiting:
-                # It has neither a command nor a watch; the refusal of that is the sign of life.
+                # It asks for nothing; the refusal of that is the sign of life.
                 with suppress(UsageError):
                     await self._exchange(SocketRequest(id=self._new_id(), session=session))
             if waiting.cancelled_caught:
@@ -141,7 +139,7 @@ class SocketClient:
         return self._next
 
     async def _exchange(self, call: SocketRequest[Any]) -> Any:
-        """Send one line and wait for the one that answers it, as plain data."""
+        """Send one frame and wait for the one that answers it, as plain data."""
         if self.lost.is_set():
             raise OwnerLost(_GONE)
         arrived, answers = anyio.Event(), list[SocketReply]()
@@ -168,12 +166,7 @@ class SocketClient:
         await self._stream.aclose()
 
 
-def _unwrapped(line: SocketReply) -> Any:
-    if not line.error:
-        return line.answer
-    kind = getattr(errors, line.kind, UsageError)
-    # Without its constructor, which takes other arguments than the finished sentence that was sent.
-    error = kind.__new__(kind, line.error)
-    error.args = (line.error,)
-    error.__dict__.update(line.details)
-    raise error
+def _unwrapped(frame: SocketReply) -> Any:
+    if frame.error is not None:
+        raise raised_error(frame.error)
+    return frame.answer

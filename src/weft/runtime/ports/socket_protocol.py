@@ -1,10 +1,14 @@
-"""What goes over the command socket: one JSON object a line, and the one writer of a connection.
+"""What goes over the command socket: frames of JSON, each behind its length, and the one writer of
+a connection.
 
-A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id",
-"error"}`; with `{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and
-`{"condition"}` whenever status, mode or error has changed.  `{"id", "session", "summary"}` has the
-owner make a summary, and is answered by its text and its place.  Durable events are not sent: the
-other side reads them from the store.
+Up: `{"id", "session", "call": command}`, answered by `{"id", "answer"}` or `{"id", "error"}`;
+`{"id", "follow": session}` has the session's events sent, as the frames that every wire has
+(`runtime/relay/wire_codec.py`), and beside them `{"s", "owner"}` whenever status, mode or error has
+changed.  `{"id", "session", "summary"}` has the owner make a summary, and is answered by its text
+and its place.
+
+A client begins with a line of JSON, `GREETING`.  A Weft from before there were frames spoke JSON
+lines: each side knows the other by its first byte, which in a frame is never a brace.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import anyio
 import msgspec
@@ -24,21 +28,30 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from weft.events import Status
 from weft.ids import NodeId, SessionId
 from weft.permissions import Mode, PermissionRule
+from weft.runtime.relay.wire_codec import ErrorBody
 from weft.session import Command
-from weft.store import Draft
 
 CommandT = TypeVar("CommandT", bound=Command[Any])
 
-LINE_LIMIT = 64 * 1024 * 1024
-"""The longest line; a larger one ends the connection."""
+VERSION: Final = 2
+"""Of what goes over the socket; 1 was JSON lines."""
+GREETING: Final = b'{"weft_socket":%d}\n' % VERSION
+"""The first bytes of a client.  A JSON line, so that an owner of version 1 answers it."""
+OF_VERSION_1: Final = b"{"
+"""The first byte of whatever version 1 sends; that of a frame is the highest of its length."""
+FRAME_LIMIT: Final = 64 * 1024 * 1024
+"""The longest frame; a larger one ends the connection."""
 STALL_SECONDS = 30.0
-"""How long the other side may leave a line unread before it is hung up on."""
+"""How long the other side may leave a frame unread before it is hung up on."""
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding a foreign line raises: msgspec reports neither bad UTF-8 nor deep nesting as its
+"""What decoding a foreign frame raises: msgspec reports neither bad UTF-8 nor deep nesting as its
 own error.
 """
-_LINES_WAITING = 64
-"""Lines that may wait for the writer; the next sender waits itself."""
+_LENGTH_BYTES: Final = 4
+_GREETING_LIMIT: Final = 64 * 1024
+"""The longest first line: an owner says no to whatever an older client begins with."""
+_FRAMES_WAITING = 64
+"""Frames that may wait for the writer; the next sender waits itself."""
 _PATH_LIMIT = 100
 """A little less than what the kernel takes as the path of a socket."""
 
@@ -70,16 +83,16 @@ class SummaryRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SocketRequest(msgspec.Struct, Generic[CommandT], kw_only=True, omit_defaults=True):
-    """One line to the owner: a command that the sender knows, or for the owner any of them.
+    """One frame to the owner: a command that the sender knows, or for the owner any of them.
 
     One with none of the three only asks whether the owner is still there.
     """
 
     id: int
-    session: SessionId
+    session: SessionId = SessionId("")
     call: CommandT | None = None
-    watch: bool = False
     summary: SummaryRequest | None = None
+    follow: SessionId = SessionId("")
 
 
 class OwnerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,40 +108,40 @@ class OwnerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line from the owner."""
+    """One frame from the owner: an answer, some events, or the end of them."""
 
     id: int = 0
     answer: Any = None
-    error: str = ""
-    kind: str = ""
-    """Class name of the error."""
-    details: dict[str, Any] = {}
-    """The error's attributes."""
-    gone: bool = False
-    """The session has stopped here; the next process that opens it may take it."""
-    signal: msgspec.Raw = msgspec.Raw()
-    condition: OwnerStatus | None = None
-    """With the first answer to one who watches, and whenever it has changed."""
-    drafts: tuple[Draft, ...] = ()
-    """With the first answer to one who watches: what has come of the answers in flight.  The
-    signals after it go on from there."""
+    error: ErrorBody | None = None
+    owner: OwnerStatus | None = None
+    """With every answer, and whenever it has changed."""
+    s: SessionId = SessionId("")
+    """The session that the rest is about."""
+    e: tuple[msgspec.Raw, ...] = ()
+    """Its events: facts, signals and drafts, the answers in flight."""
+    closed: str | None = None
+    """Why the session has stopped here; the next process that opens it may take it."""
 
 
-class LineWriter:
-    """The one writer of a connection: lines of many tasks, one after the other."""
+class FrameWriter:
+    """The one writer of a connection: frames of many tasks, one after the other."""
 
     # Tasks do not write to the stream themselves: two at once are refused by anyio, and one that
-    # is cancelled in the middle of a line would leave half of it on the wire.
-    def __init__(self, stream: ByteStream, stall_seconds: float = STALL_SECONDS) -> None:
+    # is cancelled in the middle of a frame would leave half of it on the wire.
+    def __init__(
+        self, stream: ByteStream, stall_seconds: float = STALL_SECONDS, first: bytes = b""
+    ) -> None:
+        """`first` is sent as it is, before any frame."""
         self._stream = stream
         self._stall_seconds = stall_seconds
-        self._lines: deque[bytes] = deque()
-        self._room = anyio.Semaphore(_LINES_WAITING)
+        self._first = first
+        self._frames: deque[bytes] = deque()
+        self._room = anyio.Semaphore(_FRAMES_WAITING)
         self._arrived = anyio.Event()
         self._has_ended = False
 
-    async def put(self, line: bytes) -> None:
-        """Have a line sent; waits while too many wait.
+    async def put(self, body: bytes) -> None:
+        """Have a frame sent; waits while too many wait.
 
         Raises:
             ClosedResourceError: the connection has ended.
@@ -137,7 +150,7 @@ class LineWriter:
         if self._has_ended:
             self._room.release()
             raise anyio.ClosedResourceError
-        self._lines.append(line)
+        self._frames.append(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
         self._arrived.set()
 
     async def run(self) -> None:
@@ -147,12 +160,14 @@ class LineWriter:
             TimeoutError: the other side does not read.
         """
         try:
+            if self._first:
+                await self._stream.send(self._first)
             while True:
-                while not self._lines:
+                while not self._frames:
                     self._arrived = anyio.Event()
                     await self._arrived.wait()
                 with anyio.fail_after(self._stall_seconds):
-                    await self._stream.send(self._lines.popleft() + b"\n")
+                    await self._stream.send(self._frames.popleft())
                 self._room.release()
         finally:
             # Senders that wait for room wake one another, and find that no one writes.
@@ -160,25 +175,39 @@ class LineWriter:
             self._room.release()
 
 
-async def read_lines(stream: ByteStream, take: Callable[[bytes], bool]) -> None:
-    """Hand each line to `take` until it says no, or the connection ends.
+async def read_frames(
+    stream: ByteStream,
+    take: Callable[[bytes], bool],
+    greet: Callable[[bytes], bool] | None = None,
+) -> bool:
+    """Hand each frame to `take` until it says no, or the connection ends; with `greet`, the line
+    before the first one to that.
 
-    A cancel shuts the connection down, and the reader ends by itself.
+    A cancel shuts the connection down, and the reader ends by itself.  Returns False when the other
+    side does not send frames.
     """
     # A reader that is cancelled in the very instant in which something arrives leaves a callback of
     # anyio's behind, which fails on its cancelled future. So it is shielded, and woken by the end
     # of the stream.
-    lines = BufferedByteReceiveStream(stream)
+    buffer = BufferedByteReceiveStream(stream)
     async with anyio.create_task_group() as group:
         group.start_soon(_shut_down_at_the_end, stream)
         try:
             with anyio.CancelScope(shield=True):
-                while take(await lines.receive_until(b"\n", LINE_LIMIT)):
-                    pass
+                if greet and not greet(await buffer.receive_until(b"\n", _GREETING_LIMIT)):
+                    return False
+                while True:
+                    head = await buffer.receive_exactly(_LENGTH_BYTES)
+                    if head.startswith(OF_VERSION_1):
+                        return False
+                    length = int.from_bytes(head, "big")
+                    if length > FRAME_LIMIT or not take(await buffer.receive_exactly(length)):
+                        return True
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
-            pass
+            return True
         finally:
             group.cancel_scope.cancel()
+    return True
 
 
 def shut_down(stream: ByteStream) -> None:

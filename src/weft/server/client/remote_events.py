@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from itertools import chain, repeat
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 import anyio
 import msgspec
@@ -19,49 +19,15 @@ from weft.events import (
     FactBase,
     Replaced,
     SessionStatus,
-    TextDelta,
-    ThinkingDelta,
-    ToolArgsDelta,
     UnknownFact,
-    decode_event,
 )
-from weft.ids import NodeId, SessionId
+from weft.ids import SessionId
+from weft.runtime import DraftEvent, decode_wire_event
 from weft.server.client.server_link import BY_NAME, ServerLink
 from weft.transport import EventParser, HttpReply
 
 BACK_OFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0)
 """Pauses between tries to come back; a server that is started again takes seconds."""
-
-
-class RemoteDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer in flight, as the server tells it to a reader that joins."""
-
-    session_id: SessionId
-    node_id: NodeId
-    text: str = ""
-    thinking: str = ""
-    calls: tuple[dict[str, Any], ...] = ()
-    after_seq: int = 0
-
-    def pieces(self) -> list[Event]:
-        """The same as signals, each part as one piece from the beginning."""
-        head: dict[str, Any] = {
-            "session_id": self.session_id,
-            "after_seq": self.after_seq,
-            "node_id": self.node_id,
-        }
-        found: list[Event] = []
-        if self.thinking:
-            found.append(ThinkingDelta(**head, offset=0, text=self.thinking))
-        if self.text:
-            found.append(TextDelta(**head, offset=0, text=self.text))
-        found += [
-            ToolArgsDelta(
-                **head, index=call["index"], tool_name=call["tool"], text=call["arguments"]
-            )
-            for call in self.calls
-        ]
-        return found
 
 
 LiveChoice: TypeAlias = bool | Literal["status"]
@@ -174,10 +140,13 @@ class RemoteEvents:
         if name == b"closed":
             self.end_reason = str(msgspec.json.decode(body).get("why", ""))
             self._is_over = True
-        elif body.startswith(b'{"kind":"draft"'):
-            self._events.extend(msgspec.json.decode(body, type=RemoteDraft).pieces())
+            return
+        event = decode_wire_event(body)
+        if isinstance(event, DraftEvent):
+            # As signals, each part as one piece from the beginning.
+            self._events.extend(event.pieces())
         else:
-            self._events.append(decode_event(body))
+            self._events.append(event)
 
     async def _connect(self) -> None:
         await self._hang_up()

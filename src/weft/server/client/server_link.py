@@ -10,10 +10,10 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-import weft.errors as known_errors
 from weft.clock import SystemClock
 from weft.errors import ProviderUnavailable, StoreUnavailable, UsageError, WeftError
 from weft.ids import new_id
+from weft.runtime import raised_error
 from weft.server.errors import ErrorAnswer
 from weft.server.operation import ApiOperation
 from weft.server.operations import OPERATIONS
@@ -159,11 +159,4 @@ def raised(status: int, body: bytes) -> WeftError:
         return StoreUnavailable(f"the server answered with {status}, and not as Weft does")
     if told.kind == "client":
         return ClientForgotten(told.message)
-    kind = getattr(known_errors, told.kind, UsageError if status < 500 else StoreUnavailable)
-    if not (isinstance(kind, type) and issubclass(kind, WeftError)):
-        kind = UsageError
-    # Without its constructor, which takes other arguments than the finished sentence.
-    error = kind.__new__(kind, told.message)
-    error.args = (told.message,)
-    error.__dict__.update(told.details)
-    return error
+    return raised_error(told, UsageError if status < 500 else StoreUnavailable)

@@ -35,7 +35,7 @@ async def _events(call: ApiCall) -> EventResponse:
 
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
         why = ""
-        async with aclosing(call.parts.relays.follow(app, session, after, lost)) as ticks:
+        async with aclosing(call.parts.relays.follow_session(app, session, after, lost)) as ticks:
             async for tick in ticks:
                 if tick.events:
                     yield tick.sse

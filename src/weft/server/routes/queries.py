@@ -11,8 +11,9 @@ import anyio
 from weft.api import Answer, Result, Session, query, stream
 from weft.app import App
 from weft.errors import WeftError
+from weft.runtime import error_body
 from weft.server.bodies import MessageContent
-from weft.server.errors import ErrorAnswer, ErrorBody
+from weft.server.errors import ErrorAnswer
 from weft.server.operation import LARGE_BODY, ApiCall, ApiOperation, ChangeBody, given
 from weft.server.sse import EventResponse, piece_of
 from weft.thinking_levels import ThinkingLevel
@@ -81,8 +82,7 @@ async def _query(call: ApiCall) -> Answer | EventResponse:
 
 def failed(error: WeftError) -> bytes:
     """An error as the last event of an answer that had begun."""
-    body = ErrorBody(kind=type(error).__name__, message=str(error))
-    return piece_of(ErrorAnswer(error=body), event="error")
+    return piece_of(ErrorAnswer(error=error_body(error)), event="error")
 
 
 async def _run(call: ApiCall) -> Result | EventResponse:
@@ -103,7 +103,7 @@ async def _run(call: ApiCall) -> Result | EventResponse:
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
         try:
             await session.send_prompt(body.prompt, **options)
-            async with aclosing(call.parts.relays.follow(app, session, 0, lost)) as ticks:
+            async with aclosing(call.parts.relays.follow_session(app, session, 0, lost)) as ticks:
                 async for tick in ticks:
                     yield tick.sse
                     if any(event.startswith(FINISHED) for _, event in tick.events):
