@@ -39,6 +39,10 @@ GRACE_SECONDS: Final = 3
 MOST_CONNECTIONS: Final = 2_000
 BACKLOG: Final = 256
 SEND_BUFFER_BYTES: Final = 128 * 1024
+KEEPALIVE_SECONDS: Final = 15
+"""How often the kernel looks whether the machine of a quiet connection is still there."""
+UNANSWERED_MILLISECONDS: Final = 60_000
+"""How long it may be silent; a minute without a network is no reason to hang up."""
 
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +173,7 @@ class WeftServer:
         try:
             async with anyio.create_task_group() as group:
                 self.parts.relays.open(group)
+                self.parts.clients.open(group)
                 if self.spans is not None:
                     group.start_soon(SessionTracer(self.parts.projects, self.spans).run)
                 group.start_soon(self._close_in_order)
@@ -256,6 +261,12 @@ def _tcp_socket(address: ServerAddress) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Connections inherit it.  The kernel would let a reader that stalls hold megabytes.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        # The same: a client whose network is gone sends no end. By itself the kernel would wait for
+        # a quarter of an hour where something is sent, and for ever where nothing is.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNANSWERED_MILLISECONDS)
         made.bind((address.host, address.port))
     except BaseException:
         made.close()

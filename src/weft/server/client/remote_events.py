@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from itertools import chain, repeat
 from typing import Final, Literal, Self, TypeAlias
@@ -23,7 +23,7 @@ from weft.events import (
 )
 from weft.ids import SessionId
 from weft.runtime import DraftEvent, decode_wire_event
-from weft.server.client.server_link import BY_NAME, ServerLink
+from weft.server.client.server_link import BY_NAME, ClientForgotten, ServerLink
 from weft.transport import EventParser, HttpReply
 
 BACK_OFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0)
@@ -49,10 +49,15 @@ class RemoteEvents:
         live: LiveChoice = True,
         end: int | None = None,
         lost: Callable[[str], None] | None = None,
+        client: Callable[[], str] = str,
+        attach: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         """With `end` they end with that fact.  `lost` is told when the connection went, and with
-        an empty text when it is back.
+        an empty text when it is back.  `client` is attached for as long as they are followed;
+        `attach` has one attach again that the server has forgotten.
         """
+        self._client = client
+        self._attach = attach
         self._live = live
         self._end = end
         self._lost = lost
@@ -150,9 +155,20 @@ class RemoteEvents:
 
     async def _connect(self) -> None:
         await self._hang_up()
+        client = self._client()
+        try:
+            await self._open_stream(client)
+        except ClientForgotten:
+            if self._attach is None:
+                raise
+            await self._attach(client)
+            await self._open_stream(self._client())
+        self._parser = EventParser()
+
+    async def _open_stream(self, client: str) -> None:
         operation = BY_NAME["subscribe"]
         request = self._link.request(
-            operation, {"id": self._session_id}, {}, {"after": self.cursor}
+            operation, {"id": self._session_id}, {}, {"after": self.cursor}, client
         )
         stack = AsyncExitStack()
         try:
@@ -161,7 +177,6 @@ class RemoteEvents:
             await stack.aclose()
             raise
         self._stack = stack
-        self._parser = EventParser()
 
     async def _come_back(self) -> None:
         """Join again after the connection went; what was missed comes first.

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, NoReturn, Unpack
 
+import anyio
+
 from weft.api import (
     AbortReceipt,
     Accepted,
@@ -43,6 +45,7 @@ class RemoteSession:
         self._name = ""
         self.driver = ""
         """The client that drove when this one attached, or has driven since."""
+        self._attaching = anyio.Lock()
         self._readers: list[weakref.ref[RemoteEvents]] = []
 
     def __repr__(self) -> str:
@@ -67,17 +70,27 @@ class RemoteSession:
 
     async def _sent(self, operation: str, path: dict[str, str], **more: Any) -> Any:
         where = {"id": self.id, **path}
+        client = self._client
         try:
-            return await self._link.call(operation, where, client=self._client, **more)
+            return await self._link.call(operation, where, client=client, **more)
         except ClientForgotten:
-            # The server was started again: its clients come back as what they were.
-            role: Literal["viewer", "driver"] = (
-                "driver" if self.driver == self._client else "viewer"
-            )
-            await self.attach(role, self._name)
+            await self._attach_again(client)
             if "client" in path:
                 where["client"] = self._client
             return await self._link.call(operation, where, client=self._client, **more)
+
+    async def _attach_again(self, forgotten: str) -> None:
+        """Come back after the server was started again, or was out of reach for long.
+
+        Who drove drives again, unless another does by now.
+        """
+        async with self._attaching:
+            if self._client != forgotten:
+                return  # a call beside this one has done it
+            has_driven = bool(forgotten) and self.driver == forgotten
+            await self.attach("viewer", self._name)
+            if has_driven and not self.driver:
+                await self.claim_driver()
 
     async def _port(self) -> NoReturn:
         """What is made from a session's state, and not by a call of the API, is made where that
@@ -260,7 +273,16 @@ class RemoteSession:
         server is waited for without an end.
         """
         end = None if live is not False else (await self.editor_snapshot()).seq
-        reader = RemoteEvents(self._link, self.id, after, live=live, end=end, lost=lost)
+        reader = RemoteEvents(
+            self._link,
+            self.id,
+            after,
+            live=live,
+            end=end,
+            lost=lost,
+            client=lambda: self._client,
+            attach=self._attach_again,
+        )
         events = await reader.open()
         self._readers = [*(each for each in self._readers if each()), weakref.ref(events)]
         return events

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Literal
 
 import anyio
 
 from weft.errors import UsageError
-from weft.server.operation import ApiCall, ApiOperation, QueryFields
+from weft.server.operation import CLIENT_HEADER, ApiCall, ApiOperation, QueryFields
 from weft.server.sse import EventResponse, piece_of
 
 END_SECONDS = 1.0
@@ -32,13 +32,17 @@ class TopicQuery(QueryFields, frozen=True, kw_only=True):
 async def _events(call: ApiCall) -> EventResponse:
     after = cursor_of(call)
     app, session = await call.parts.projects.session(call.path["id"])
+    await call.session()  # so that a client that is not known here learns it
+    client = call.request.headers.get(CLIENT_HEADER)
 
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
         why = ""
-        async with aclosing(call.parts.relays.follow_session(app, session, after, lost)) as ticks:
-            async for tick in ticks:
-                if tick.events:
-                    yield tick.sse
+        with nullcontext() if client is None else call.parts.clients.following(client):
+            ticks = call.parts.relays.follow_session(app, session, after, lost)
+            async with aclosing(ticks):
+                async for tick in ticks:
+                    if tick.events:
+                        yield tick.sse
         if not call.parts.relays.is_closing.is_set():
             with anyio.move_on_after(END_SECONDS):
                 why = await session.wait()
