@@ -70,6 +70,8 @@ async def test_the_guest_talks_to_the_owners_session(shared_world: World) -> Non
         assert await message_lines(both.there) == expected
         assert await message_lines(both.here) == expected
         assert await both.there.messages_with_ids() == await both.here.messages_with_ids()
+        # The owner's status comes as a signal, beside the log.
+        await until_idle(both.there)
         assert await both.there.metadata() == await both.here.metadata()
         assert await both.there.usage() == await both.here.usage()
         there, here = await both.there.editor_snapshot(), await both.here.editor_snapshot()
