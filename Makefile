@@ -102,7 +102,9 @@ $(SERVERS)/.ready: pyproject.toml | $(READY)
 	if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit \
 	  --prefix $(SERVERS) typescript-language-server@5 typescript@5 pyright@1 \
 	  $(addprefix @modelcontextprotocol/server-,everything filesystem memory \
-	  sequential-thinking); fi
+	  sequential-thinking) @modelcontextprotocol/inspector \
+	  conformance-1@npm:@modelcontextprotocol/conformance@0.1.16 \
+	  conformance-2@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12; fi
 	touch $@
 
 .PHONY: walks

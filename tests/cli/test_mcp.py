@@ -61,6 +61,8 @@ def test_a_server_at_an_address_is_added_and_its_headers_are_not_shown(weft: Wef
         (["remove", "nothing"], "no MCP server 'nothing'"),
         (["get", "nothing"], "no MCP server 'nothing'"),
         (["allow", "nothing"], "no MCP server 'nothing'"),
+        (["login", "nothing"], "no MCP server 'nothing'"),
+        (["logout", "nothing"], "no MCP server 'nothing'"),
         (["import", "nowhere.json"], "nothing to import"),
     ],
 )
@@ -70,6 +72,15 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(
     done = weft.call("mcp", *words)
     assert done.returncode == 2
     assert why in done.stderr
+
+
+def test_logins_are_for_servers_at_an_address_that_may_be_used(weft: WeftProgram) -> None:
+    weft.run("mcp", "add", "near", "--", "x")
+    assert "is a program, which needs no login" in weft.call("mcp", "login", "near").stderr
+    (weft.project / ".mcp.json").write_text('{"mcpServers": {"far": {"url": "http://far"}}}')
+    assert "`weft mcp allow far` first" in weft.call("mcp", "login", "far").stderr
+    weft.run("mcp", "allow", "far")
+    assert "there is no login to far" in weft.call("mcp", "logout", "far").stderr
 
 
 def test_a_server_of_the_project_is_allowed_and_the_answer_forgotten(weft: WeftProgram) -> None:

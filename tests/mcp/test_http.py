@@ -79,6 +79,12 @@ async def test_an_answer_that_broke_off_is_taken_up_where_it_was() -> None:
         assert resumed[0].headers["mcp-session-id"] == "session-1"
 
 
+async def test_an_answer_that_comes_by_the_servers_own_stream_is_taken() -> None:
+    # Its own stream is there before the first call: what it asks during the call may come by it.
+    async with http_served(ScriptedHttpServer("by_own_stream")) as (server, _):
+        assert (await called(server, text="b")).text.endswith("echo: b")
+
+
 @pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 async def test_an_answer_that_broke_off_for_good_is_told_and_hurts_no_other(version: str) -> None:
     scripted = ScriptedHttpServer("cuts", version=version)
@@ -190,6 +196,9 @@ class Renewable(ServerAuthorization):
         assert self.values.pop(0) == refused
         return True
 
+    async def challenged(self, status: int, challenge: str) -> None:
+        self.challenge = (status, challenge)
+
 
 async def test_a_server_that_wants_a_login_says_how_and_is_asked_again_after_it() -> None:
     scripted = ScriptedHttpServer("login")
@@ -214,10 +223,12 @@ async def test_a_login_that_is_over_is_renewed_in_the_middle_of_everything() -> 
 
 async def test_a_login_that_allows_too_little_is_a_login_that_is_needed() -> None:
     scripted = ScriptedHttpServer("scope")
-    async with http_served(scripted) as (server, _):
+    login = Renewable("Bearer good")
+    async with http_served(scripted, authorization=login) as (server, _):
         with pytest.raises(FinalToolError, match="`weft mcp login scripted` logs in"):
             await called(server)
         assert server.state == "needs_login"
+        assert login.challenge == (403, 'Bearer error="insufficient_scope"')
 
 
 async def test_headers_of_the_entry_go_with_every_request() -> None:
@@ -274,6 +285,7 @@ async def test_arguments_that_a_schema_names_are_repeated_as_headers() -> None:
         {"a": {"type": "string", "x-mcp-header": ""}},
         {"a": {"type": "string", "x-mcp-header": "x\r\nevil: 1"}},
         {"a": {"type": "object", "x-mcp-header": "A"}},
+        {"a": {"type": "number", "x-mcp-header": "A"}},
         {"a": {"type": "string", "x-mcp-header": 7}},
         {
             "a": {"type": "string", "x-mcp-header": "Same"},

@@ -60,13 +60,18 @@ class ScriptedHttpServer:
                 await line.reply(b"", status=307, headers="location: /there\r\n")
             elif "moved_away" in self.traps:
                 await line.reply(b"", status=307, headers="location: http://evil.example/\r\n")
-            elif asked.method == "GET":
-                await self._get(line, asked)
-            elif asked.method == "DELETE":
-                self.sessions.discard(asked.headers.get("mcp-session-id", ""))
-                await line.reply(b"", status=200)
             else:
-                await self._post(line, asked)
+                await self.answer(line, asked)
+
+    async def answer(self, line: LoopbackConnection, asked: ReceivedRequest) -> None:
+        """Answer a request that is let in."""
+        if asked.method == "GET":
+            await self._get(line, asked)
+        elif asked.method == "DELETE":
+            self.sessions.discard(asked.headers.get("mcp-session-id", ""))
+            await line.reply(b"", status=200)
+        else:
+            await self._post(line, asked)
 
     async def _get(self, line: LoopbackConnection, asked: ReceivedRequest) -> None:
         if place := asked.headers.get("last-event-id"):
@@ -74,6 +79,10 @@ class ScriptedHttpServer:
             message = result(int(place), text("resumed"))
             await line.chunk(b"id: z\ndata: " + message + b"\n\n")
             await line.end_chunks()
+        elif "by_own_stream" in self.traps:
+            await line.start_events()
+            self.stream = line
+            await line.until_gone()
         elif "listens" in self.traps:
             await line.start_events()
             self.is_listened.set()
@@ -187,6 +196,10 @@ class ScriptedHttpServer:
                 await line.chunk(b"x" * 1_000_000)
         elif "hangs" in traps:
             await line.start_events()
+            await line.until_gone()
+        elif "by_own_stream" in traps:
+            await line.start_events()
+            await self.stream.chunk(b"data: " + done + b"\n\n")
             await line.until_gone()
         elif "resumes" in traps:
             await line.start_events()

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
@@ -20,22 +19,25 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import anyio
 import msgspec
-from anyio.abc import ByteStream, SocketAttribute, SocketListener, SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 
+from weft.config.browser_callback import (
+    DONE_PAGE,
+    HEAD_SECONDS,
+    NO_PAGE,
+    answer,
+    asked_target,
+    first_of,
+    loopback_listener,
+    serving_browser,
+)
 from weft.config.providers import proxies_of
 from weft.errors import AuthFailed, UsageError
 from weft.transport import HttpClient, HttpRequest, HttpTimeouts, HttpTransport, target
 
 PORT: Final = 3000
 """Tried first: some sites allow only this one for servers on the user's machine."""
-_MOST_HEAD: Final = 16 * 1024
-_HEAD_SECONDS: Final = 10.0
 _MOST_REPLY: Final = 64 * 1024
-_PAGE: Final = (
-    "<!doctype html><meta charset=utf-8><title>Weft</title><p>Weft has what it needs. "
-    "You can close this window and go back to the terminal."
-)
-_NO_PAGE: Final = "<!doctype html><title>Weft</title><p>Not found."
 
 
 class KeyFlow:
@@ -111,36 +113,19 @@ class KeyFlow:
     async def serve(self, stream: SocketStream) -> None:
         """Answer one request of the browser."""
         async with stream:
-            with anyio.move_on_after(_HEAD_SECONDS):
-                asked = await self._read(stream)
+            with anyio.move_on_after(HEAD_SECONDS):
+                asked = await asked_target(stream)
                 code = _code_in(asked) if urlsplit(asked).path == self._path else ""
                 if asked == self._short_path:
-                    await _answer(stream, "302 Found", "", f"location: {self.url}\r\n")
+                    await answer(stream, "302 Found", "", f"location: {self.url}\r\n")
                 elif code:
-                    await _answer(stream, "200 OK", _PAGE)
+                    await answer(stream, "200 OK", DONE_PAGE)
                 else:
-                    await _answer(stream, "404 Not Found", _NO_PAGE)
+                    await answer(stream, "404 Not Found", NO_PAGE)
                 # Only after the page: the flow may end, and with it this server.
                 if code and not self._arrived.is_set():
                     self._code = code
                     self._arrived.set()
-
-    async def _read(self, stream: ByteStream) -> str:
-        """The path and query that the browser asks for; empty where it is no request."""
-        head = b""
-        while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD:
-            try:
-                head += await stream.receive(4096)
-            except anyio.EndOfStream:
-                return ""
-        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        return words[1] if len(words) > 1 and words[0] == "GET" else ""
-
-
-async def _answer(stream: ByteStream, status: str, page: str, more: str = "") -> None:
-    head = f"HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\n{more}"
-    head += f"connection: close\r\ncontent-length: {len(page)}\r\n\r\n"
-    await stream.send((head + page).encode())
 
 
 async def openrouter_key(
@@ -164,7 +149,7 @@ async def openrouter_key(
     try:
         async with key_flow(base_url) as flow:
             show(flow.short_url, flow.url)
-            code = await _first(flow.code, paste)
+            code = await first_of(flow.code, paste)
         # Outside of the flow: its task group would wrap an error.
         if not code:
             raise UsageError("no key was saved")
@@ -180,54 +165,10 @@ async def key_flow(base_url: str) -> AsyncGenerator[KeyFlow]:
     Raises:
         UsageError: no port can be had on this machine.
     """
-    listener = await _listener()
+    listener = await loopback_listener((PORT, 0))
     flow = KeyFlow(base_url, listener.extra(SocketAttribute.local_port))
-
-    async def serve(stream: SocketStream) -> None:
-        try:
-            await flow.serve(stream)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # the browser has gone; it asks again
-
-    async with listener, anyio.create_task_group() as group:
-        group.start_soon(listener.serve, serve)
-        try:
-            yield flow
-        finally:
-            group.cancel_scope.cancel()
-
-
-async def _first(
-    wait: Callable[[], Awaitable[str]], ask: Callable[[], Awaitable[str | None]]
-) -> str | None:
-    """What comes first of two; the other is cancelled."""
-    found: list[str | None] = []
-
-    async def run(what: Callable[[], Awaitable[str | None]]) -> None:
-        found.append(await what())
-        group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(run, wait)
-        group.start_soon(run, ask)
-    return found[0]
-
-
-async def _listener() -> SocketListener:
-    for port in (PORT, 0):
-        # By its address: any other would let the whole network in.
-        server = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            server.bind(("127.0.0.1", port))
-            server.listen()
-            return await SocketListener.from_socket(server)
-        except OSError as error:
-            server.close()
-            if not port:
-                raise UsageError(
-                    f"cannot wait for the browser on this machine: {error.strerror}"
-                ) from error
-    raise AssertionError("not reached")
+    async with serving_browser(listener, flow.serve):
+        yield flow
 
 
 def _code_in(address: str) -> str:

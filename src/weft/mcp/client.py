@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 MODERN: Final = "2026-07-28"
 HANDSHAKE: Final = "2025-11-25"
 HANDSHAKES: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+UNSUPPORTED_VERSION: Final = -32022
 MOST_PAGES: Final = 100
 MOST_ROUNDS: Final = 8
 """How often one call may come back with questions."""
@@ -190,10 +191,17 @@ class McpClient:
         """None when it is no modern server: anything but a proof counts as that."""
         self._era = MODERN
         self._line.use_version(MODERN)
-        try:
-            raw = await self._line.request("server/discover", self._params({}))
-            found = msgspec.json.decode(raw, type=_Discovered)
-        except (ErrorAnswer, msgspec.MsgspecError):
+        for _ in range(2):
+            try:
+                raw = await self._line.request("server/discover", self._params({}))
+                found = msgspec.json.decode(raw, type=_Discovered)
+                break
+            except ErrorAnswer as error:
+                if not _offers_modern(error):
+                    return None
+            except msgspec.MsgspecError:
+                return None
+        else:
             return None
         if MODERN not in found.versions:
             return None
@@ -398,6 +406,12 @@ class _Progress(msgspec.Struct):
     def line(self) -> str:
         of = f"/{self.total:g}" if self.total else ""
         return f"{self.progress:g}{of} {(self.message or '')[:500]}".strip()
+
+
+def _offers_modern(error: ErrorAnswer) -> bool:
+    """Whether a server refused our version and names it among its own: then it is asked again."""
+    supported = error.data.get("supported") if isinstance(error.data, dict) else None
+    return error.code == UNSUPPORTED_VERSION and isinstance(supported, list) and MODERN in supported
 
 
 def _decoded(raw: msgspec.Raw, kind: type[Any]) -> Any:

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 NOTIFY_SECONDS: Final = 10.0
 """How long a notification may take: what is asked next waits for it."""
+LISTEN_SECONDS: Final = 1.0
+"""How long the first call waits for a server to open its own stream."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 """Seconds between two looks at a stream that ends by itself."""
@@ -57,6 +59,15 @@ class _Message(msgspec.Struct):
     error: dict[str, Any] | None = None
 
 
+class _WaitingRequest:
+    """A request that is not answered yet."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.answer: _Message | None = None
+        """That came by another stream than its own."""
+
+
 class _WholeMessages:
     """Framing of messages that come one by one."""
 
@@ -77,11 +88,15 @@ class HttpConnection(McpConnection):
         self._over = anyio.Event()
         self._why = ""
         self._last_id = 0
-        self._waiting: set[anyio.CancelScope] = set()
+        self._waiting: dict[int, _WaitingRequest] = {}
+        self._is_listening = anyio.Event()
+        """The server has said whether it has a stream for what it tells unasked."""
         # What we tell, and what we answer, goes out in the order in which it was said.
         self._peer = JsonRpcPeer(
             handlers, decoder=_WholeMessages(), encode=lambda data: data, start_task=start_task
         )
+        self._has_stream = False
+        """It may have one, and is asked for it."""
         self._unsent = 0
         self._all_sent = anyio.Event()
         start_task(self._write)
@@ -97,6 +112,7 @@ class HttpConnection(McpConnection):
             self._all_sent = anyio.Event()
             self._peer.notify(method, params)
             if method == "notifications/initialized":
+                self._has_stream = True
                 self._start_task(self._listen)
 
     async def _write(self) -> None:
@@ -138,27 +154,44 @@ class HttpConnection(McpConnection):
         number = self._last_id
         message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         body = msgspec.json.encode(message)
-        scope = anyio.CancelScope()
-        self._waiting.add(scope)
-        is_answered = False
+        waiting = self._waiting[number] = _WaitingRequest()
+        is_settled = False
         try:
-            with scope:
-                if self._unsent:
-                    # A server that was not told that we are ready may refuse what we ask.
-                    await self._all_sent.wait()
+            with waiting.scope:
+                await self._prepared(method)
                 found = await self._answered(
                     number, (*self._headers(method, params), *headers), body, method
                 )
-                is_answered = True
+                is_settled = True
                 return found
+            is_settled = waiting.answer is not None
         except (ErrorAnswer, NeedsLogin, SessionGone, PeerClosed):
-            is_answered = True
+            is_settled = True
             raise
         finally:
-            self._waiting.discard(scope)
-            if not is_answered:
+            del self._waiting[number]
+            if not is_settled:
                 self._give_up(number)
+        if waiting.answer is not None:
+            return _result_of(waiting.answer)
         raise PeerClosed(self._why or "the connection is closed")
+
+    async def _prepared(self, method: str) -> None:
+        if self._unsent:
+            # A server that was not told that we are ready may refuse what we ask.
+            await self._all_sent.wait()
+        if method == "tools/call" and self._has_stream and not self._is_listening.is_set():
+            # What it asks us during the call may come by its own stream, and is lost before.
+            with anyio.move_on_after(LISTEN_SECONDS):
+                await self._is_listening.wait()
+            self._is_listening.set()
+
+    def _answer_elsewhere(self, message: _Message) -> None:
+        """Take an answer that came by the stream of another request."""
+        waiting = self._waiting.get(message.id) if isinstance(message.id, int) else None
+        if waiting is not None and waiting.answer is None:
+            waiting.answer = message
+            waiting.scope.cancel()
 
     def _give_up(self, number: int) -> None:
         # A newer server takes the end of the stream for it; an older one goes on working.
@@ -169,7 +202,7 @@ class HttpConnection(McpConnection):
     async def _answered(
         self, number: int, headers: HeaderPairs, body: bytes, method: str
     ) -> msgspec.Raw:
-        stream = _AnswerStream(number, self._peer)
+        stream = _AnswerStream(number, self._peer, self._answer_elsewhere)
         try:
             async with self._endpoint.asked("POST", headers, body) as reply:
                 if reply.status // 100 != 2:
@@ -223,7 +256,7 @@ class HttpConnection(McpConnection):
 
     async def _listen(self) -> None:
         """Take in what an older server tells by itself, as long as it has a stream for that."""
-        stream = _AnswerStream(None, self._peer)
+        stream = _AnswerStream(None, self._peer, self._answer_elsewhere)
         pause = FIRST_PAUSE
         if self._unsent:
             await self._all_sent.wait()
@@ -233,6 +266,7 @@ class HttpConnection(McpConnection):
                 async with self._endpoint.asked(
                     "GET", (_EVENTS, *self._versioned(), *resume)
                 ) as reply:
+                    self._is_listening.set()
                     kind = reply.headers.get("content-type", "")
                     if reply.status != 200 or not kind.startswith("text/event-stream"):
                         return  # most have none
@@ -246,6 +280,7 @@ class HttpConnection(McpConnection):
             except (PeerClosed, ErrorAnswer) as error:
                 # Not the end: it may be back before anyone asks it for something.
                 logger.debug("the stream of an MCP server broke: %s", error)
+                self._is_listening.set()
             await anyio.sleep(max(pause, stream.pause))
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -259,8 +294,8 @@ class HttpConnection(McpConnection):
     def close(self, why: str) -> None:
         self._end(why)
         self._peer.close(why)
-        for scope in tuple(self._waiting):
-            scope.cancel()
+        for waiting in tuple(self._waiting.values()):
+            waiting.scope.cancel()
 
     async def end(self) -> None:
         session = self._endpoint.session
@@ -276,9 +311,13 @@ class HttpConnection(McpConnection):
 class _AnswerStream:
     """A stream of events that has the answer to one request among others."""
 
-    def __init__(self, number: int | None, peer: JsonRpcPeer) -> None:
+    def __init__(
+        self, number: int | None, peer: JsonRpcPeer, elsewhere: Callable[[_Message], None]
+    ) -> None:
+        """`elsewhere` is given answers to other requests: some servers mix their streams up."""
         self._number = number
         self._peer = peer
+        self._elsewhere = elsewhere
         self.last_id = ""
         self.pause = 0.0
         """Seconds that the server asked to wait before the stream is taken up again."""
@@ -335,14 +374,12 @@ class _AnswerStream:
         if message.method:
             self._peer.feed(data)
             return None
-        if self._number is None or message.id not in (self._number, None):
+        if message.id is not None and message.id != self._number:
+            self._elsewhere(message)
             return None
-        if message.error is not None:
-            raise _error_of(message.error)
-        if message.id is None:
+        if self._number is None or (message.id is None and message.error is None):
             return None
-        result = message.result
-        return msgspec.Raw(b"null") if isinstance(result, msgspec.UnsetType) else result
+        return _result_of(message)
 
 
 _NO_ANSWER: Final = -32603
@@ -355,6 +392,18 @@ def _messages_in(body: bytes) -> list[bytes]:
         return [bytes(each) for each in msgspec.json.decode(body, type=list[msgspec.Raw])]
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return []
+
+
+def _result_of(message: _Message) -> msgspec.Raw:
+    """What an answer brings.
+
+    Raises:
+        ErrorAnswer: it is an error.
+    """
+    if message.error is not None:
+        raise _error_of(message.error)
+    result = message.result
+    return msgspec.Raw(b"null") if isinstance(result, msgspec.UnsetType) else result
 
 
 def _error_of(error: dict[str, Any]) -> ErrorAnswer:

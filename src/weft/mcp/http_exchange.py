@@ -35,6 +35,10 @@ class ServerAuthorization(Protocol):
         """Get another one in place of one that was refused; False where that is not possible."""
         ...
 
+    async def challenged(self, status: int, challenge: str) -> None:
+        """Take note of what a server said that wants a login which allows more."""
+        ...
+
 
 class HttpEndpoint:
     """The address of one server, and how it is asked."""
@@ -77,7 +81,7 @@ class HttpEndpoint:
             async with self._sent(method, (*headers, *shown), body, address) as reply:
                 moved = self._moved(reply, address)
                 if is_last or not (reply.status == 401 or moved):
-                    self._look(reply)
+                    await self._look(reply)
                     yield reply
                     return
             if moved:
@@ -128,11 +132,14 @@ class HttpEndpoint:
             raise PeerClosed(f"it has moved to {there[:200]}, which is another server")
         return there
 
-    def _look(self, reply: HttpReply) -> None:
+    async def _look(self, reply: HttpReply) -> None:
+        challenge = reply.headers.get("www-authenticate", "")
         match reply.status:
             case 401:
                 raise NeedsLogin("it wants a login")
-            case 403 if "insufficient_scope" in reply.headers.get("www-authenticate", ""):
+            case 403 if "insufficient_scope" in challenge:
+                if self._authorization is not None:
+                    await self._authorization.challenged(403, challenge[:4096])
                 raise NeedsLogin("it wants a login that allows more")
             case 404 if self.session:
                 raise SessionGone("it does not know our session any more")

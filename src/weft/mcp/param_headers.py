@@ -16,7 +16,7 @@ PREFIX: Final = "Mcp-Param-"
 MOST_DEPTH: Final = 40
 _KEY: Final = "x-mcp-header"
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,80}")
-_KINDS: Final = ("string", "integer", "boolean", "number")
+_KINDS: Final = ("string", "integer", "boolean")
 _WRAPPED: Final = re.compile(r"=\?base64\?.*\?=", re.DOTALL)
 
 
@@ -92,10 +92,8 @@ def _text_of(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    return None
+        return str(int(value))  # where an integer is asked for
+    return str(value) if isinstance(value, (str, int)) else None
 
 
 def header_value(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,6 +141,58 @@ class AppMcp:
         if name:
             self._named(name)
         return await self._servers.restart(name)
+
+    async def login(
+        self,
+        name: str,
+        *,
+        show: Callable[[str], None],
+        paste: Callable[[], Awaitable[str | None]],
+        client_id: str = "",
+        client_secret: str = "",
+        port: int = 0,
+    ) -> str:
+        """Log in to a server in the user's browser; returns who gave the login.
+
+        `show` is given the address to open; `paste` may bring the one at which the browser ended.
+        `client_id` and `client_secret` are those of a program that the user has registered, and
+        `port` is the one that was registered for it.
+
+        Raises:
+            UsageError: there is no such server, it wants no login, or there is none to be had.
+        """
+        from weft.mcp.oauth_tokens import LoginFile  # only for those who log in
+        from weft.runtime.mcp.http_link import http_client
+        from weft.runtime.mcp.oauth_login import LoginOptions, OAuthLogin
+
+        entry = self._servers.address_of(self._named(name))
+        terms = self._servers.terms
+        options = LoginOptions(
+            url=entry.url,
+            headers=entry.headers,
+            client_id=client_id,
+            client_secret=client_secret,
+            port=port,
+            show=show,
+            paste=paste,
+        )
+        client = await http_client(entry.url, terms)
+        try:
+            login = OAuthLogin(options, LoginFile(self._config), client, terms.clock)
+            return (await login.run()).issuer or entry.url
+        finally:
+            await client.aclose()
+
+    def logout(self, name: str) -> bool:
+        """Forget the login to a server; False when there was none.
+
+        Raises:
+            UsageError: there is no such server.
+        """
+        from weft.mcp.oauth_tokens import LoginFile  # as above
+
+        entry = self._servers.address_of(self._named(name))
+        return LoginFile(self._config).forget(entry.url)
 
     def importable(self, path: str) -> dict[str, dict[str, Any]]:
         """The servers in a file of another agent, as entries of ours.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from weft.cli.commands.table import print_table
@@ -37,6 +38,12 @@ def run(arguments: ParsedArguments) -> int:
             tell(f"{_name(arguments)} {'may' if is_allowed else 'may not'} be started here")
         case "mcp reset-project-choices":
             tell(f"forgot {servers.reset_choices()} answers about servers of this project")
+        case "mcp login":
+            return _login(servers, arguments)
+        case "mcp logout":
+            if not servers.logout(_name(arguments)):
+                raise UsageError(f"there is no login to {_name(arguments)}")
+            tell(f"forgot the login to {_name(arguments)}")
         case "mcp import":
             return _import(servers, arguments)
         case _:
@@ -170,6 +177,46 @@ def _added(servers: AppMcp, name: str, entry: dict[str, Any], arguments: ParsedA
     path = servers.add(name, entry, scope)
     tell(f"added {name} to {path} ({scope} scope); it is started with the next conversation")
     return OK
+
+
+# --- logins --------------------------------------------------------------------------------
+
+
+def _login(servers: AppMcp, arguments: ParsedArguments) -> int:
+    import anyio  # only here
+
+    name = _name(arguments)
+
+    async def log_in() -> str:
+        return await servers.login(
+            name,
+            show=_show_address,
+            paste=_pasted,
+            client_id=arguments.text("client_id") or "",
+            client_secret=os.environ.get("MCP_CLIENT_SECRET", ""),
+            port=arguments.whole("callback_port") or 0,
+        )
+
+    issuer = anyio.run(log_in)
+    tell(f"logged in to {name} by {clean_line(issuer)}; only you can read the login")
+    return OK
+
+
+def _show_address(address: str) -> None:
+    tell(f"open this address in your browser:\n{clean_line(address)}")
+    if sys.stdin is not None and sys.stdin.isatty():
+        tell("if the browser is on another machine, paste the address at which it ended:")
+
+
+async def _pasted() -> str | None:
+    """The address that the user types; none where there is no terminal."""
+    import anyio  # as above
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        await anyio.sleep_forever()
+    # Waited for before it is read: a thread that reads could not be ended when the browser comes.
+    await anyio.wait_readable(sys.stdin)
+    return sys.stdin.readline()
 
 
 def _import(servers: AppMcp, arguments: ParsedArguments) -> int:

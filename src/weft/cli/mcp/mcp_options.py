@@ -48,6 +48,23 @@ MCP_VERBS: Final = (
     ),
     CommandSpec("add-json", "Add a server as it would stand in .mcp.json", "NAME JSON", (_SCOPE,)),
     CommandSpec("remove", "Remove a server", "NAME", (_SCOPE,), aliases=("rm",)),
+    CommandSpec(
+        "login",
+        "Log in to a server in your browser",
+        "NAME",
+        (
+            CommandOption(
+                ("--client-id",),
+                "As a client that you have registered; its secret is read from MCP_CLIENT_SECRET.",
+                "text",
+                "ID",
+            ),
+            CommandOption(
+                ("--callback-port",), "The port that is registered for it.", "whole", "PORT"
+            ),
+        ),
+    ),
+    CommandSpec("logout", "Forget the login to a server", "NAME"),
     CommandSpec("allow", "Let a server that this project names be started", "NAME"),
     CommandSpec("refuse", "Never start a server that this project names", "NAME"),
     CommandSpec(

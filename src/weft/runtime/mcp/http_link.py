@@ -12,9 +12,24 @@ from weft.errors import FinalToolError, UsageError
 from weft.mcp import ServerEntry, ServerLink
 from weft.mcp.http_connection import HttpConnection, SseConnection
 from weft.mcp.http_exchange import HttpEndpoint
+from weft.mcp.oauth_tokens import LoginFile, SavedAuthorization
 from weft.mcp.server import Handlers, StartTask
 from weft.runtime.mcp.mcp_terms import McpTerms
 from weft.transport import HttpClient, target
+
+
+async def http_client(url: str, terms: McpTerms) -> HttpClient:
+    """A client for an address, with the proxies of the user's environment.
+
+    Raises:
+        UsageError: it is none that can be used.
+    """
+    context: ssl.SSLContext | None = None
+    if target(url).scheme == "https":
+        # Reading all certificates takes tens of milliseconds, in which nothing else would run.
+        context = await anyio.to_thread.run_sync(ssl.create_default_context)
+    tls = None if context is None else lambda: context
+    return HttpClient(proxies=proxies_of(terms.environ), tls=tls)
 
 
 async def opened_link(
@@ -26,16 +41,15 @@ async def opened_link(
         FinalToolError: it has no address that can be used.
     """
     try:
-        where = target(entry.url)
+        client = await http_client(entry.url, terms)
     except UsageError as error:
         raise FinalToolError(str(error)) from error
-    context: ssl.SSLContext | None = None
-    if where.scheme == "https":
-        # Reading all certificates takes tens of milliseconds, in which nothing else would run.
-        context = await anyio.to_thread.run_sync(ssl.create_default_context)
-    client = HttpClient(
-        proxies=proxies_of(terms.environ), tls=None if context is None else lambda: context
+    logins = LoginFile(terms.places.config)
+    authorization = SavedAuthorization(
+        entry.url, logins, client, terms.clock, hide=terms.redact.add
     )
-    endpoint = HttpEndpoint(entry.url, client, headers=tuple(entry.headers.items()))
+    endpoint = HttpEndpoint(
+        entry.url, client, headers=tuple(entry.headers.items()), authorization=authorization
+    )
     kind = SseConnection if entry.transport == "sse" else HttpConnection
     return ServerLink(kind(endpoint, handlers, start_task))

@@ -216,6 +216,19 @@ class ProjectMcpServers:
         program = await self._launcher().start(entry, server.digest[:16], unseen)
         return ServerLink(StdioConnection(program, handlers, start_task), program)
 
+    def address_of(self, server: ConfiguredServer) -> ServerEntry:
+        """The entry of a server that is reached by an address, with its variables filled in.
+
+        Raises:
+            UsageError: it is a program, or may not be used.
+        """
+        if why := self.why_unusable(server):
+            hint = f": `weft mcp allow {server.name}` first" if why == _UNTRUSTED else f": {why}"
+            raise UsageError(f"the MCP server {server.name} may not be used{hint}")
+        if server.entry.transport == "stdio":
+            raise UsageError(f"the MCP server {server.name} is a program, which needs no login")
+        return self._filled(server.entry)
+
     def _filled(self, entry: ServerEntry) -> ServerEntry:
         environ = self.terms.environ
         for name in variables_in(entry):
