@@ -19,6 +19,7 @@ from weft.errors import UsageError
 from weft.events import DecisionLogged
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.decisions import decision_book
 
 pytestmark = pytest.mark.anyio
 
@@ -370,3 +371,25 @@ async def test_why_says_that_git_failed_and_not_that_a_line_is_in_no_commit(
             failed = await app.decisions.why("a.py", line)
             assert failed.commit is None
             assert tree in failed.git_error
+
+
+async def test_programs_see_every_attempt_also_those_that_sessions_are_no_longer_told_of(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decision_book, "MOST_ATTEMPTS", 1)
+    async with plain_world.open(ScriptedModel(["one", "two", "three"])) as app:
+        session = await app.sessions.start_session()
+        for _ in range(3):
+            await session.send_message("go")
+            await session.rewind(0)
+        tried = await app.decisions.nodes(session=session.id)
+        assert [node.title for node in tried] == ["three", "two", "one"]
+        [shared] = app.host.services.decisions.books.values()
+        assert [node.title for node in shared.graph.nodes.values()] == ["three"]
+        # What the user says of one brings it back.
+        kept = await app.decisions.change(tried[2].id, why="It was right after all.")
+        assert kept.why == "It was right after all."
+        await app.decisions.purge(tried[1].id)
+        assert [node.title for node in await app.decisions.nodes()] == ["three", "one"]
+        graph = await shared.refresh()
+        assert [node.title for node in graph.nodes.values()] == ["one", "three"]

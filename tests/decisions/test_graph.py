@@ -15,6 +15,7 @@ from weft.decisions import (
     DecisionGraph,
     DecisionNode,
     DecisionOption,
+    DecisionPurged,
     DecisionSuperseded,
     accepted,
     file_evidence,
@@ -230,3 +231,58 @@ def test_it_is_known_how_much_of_a_file_is_left() -> None:
     assert share_left(evidence, b"\n".join(lines[:60])) < 0.5
     assert share_left(evidence, None) == 0.0
     assert share_left(file_evidence("gone", None), b"x") == 1.0
+
+
+def attempt(number: int) -> DecisionAdded:
+    node = DecisionNode(
+        id=DecisionId(f"dec_try{number}"),
+        kind="action",
+        title=f"attempt {number}",
+        status="abandoned",
+        by="auto",
+        tags=("attempt",),
+    )
+    return DecisionAdded(node=node, at=float(number))
+
+
+def test_of_attempts_that_nothing_was_said_of_the_newest_stay() -> None:
+    graph = DecisionGraph(most_attempts=2)
+    fold_decisions([added("dec_a"), *map(attempt, range(1, 5))], graph)
+    assert list(graph.nodes) == ["dec_a", "dec_try3", "dec_try4"]
+    assert graph.sessions.keys() == graph.changed.keys() == graph.nodes.keys()
+    assert not graph.is_whole
+    whole = fold_decisions(map(attempt, range(1, 5)))
+    assert len(whole.nodes) == 4
+    assert whole.is_whole
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        DecisionChanged(id=DecisionId("dec_try1"), title="Worth a second look"),
+        linked(DecisionId("dec_a"), DecisionId("dec_try1"), "rejected"),
+        DecisionSuperseded(old=DecisionId("dec_try1"), new=DecisionId("dec_a")),
+    ],
+    ids=["changed", "linked", "superseded"],
+)
+def test_an_attempt_that_something_was_said_of_stays(said: DecisionFact) -> None:
+    graph = DecisionGraph(most_attempts=1)
+    fold_decisions([added("dec_a"), attempt(1), said, attempt(2), attempt(3)], graph)
+    assert list(graph.nodes) == ["dec_a", "dec_try1", "dec_try3"]
+    assert graph.missed == set()
+    late = DecisionGraph(most_attempts=1)
+    fold_decisions([added("dec_a"), attempt(1), attempt(2), said], late)
+    assert late.missed == {"dec_try1"}
+    again = DecisionGraph(most_attempts=1, kept=late.missed)
+    fold_decisions([added("dec_a"), attempt(1), attempt(2), said], again)
+    assert list(again.nodes) == ["dec_a", "dec_try1", "dec_try2"]
+    assert again.missed == set()
+
+
+def test_an_attempt_that_went_and_is_purged_is_not_missed() -> None:
+    name = DecisionId("dec_try1")
+    graph = DecisionGraph(most_attempts=1)
+    fold_decisions([attempt(1), attempt(2), DecisionChanged(id=name, title="x")], graph)
+    graph.apply(DecisionPurged(id=name))
+    graph.apply(DecisionChanged(id=name, title="y"))
+    assert graph.missed == set()

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -19,16 +20,19 @@ from weft.config.project_ids import RelatedProject
 from weft.decisions import (
     CheckEvidence,
     DecisionAdded,
+    DecisionChanged,
     DecisionEntry,
     DecisionGraph,
+    DecisionNode,
     DecisionPurged,
     LoggedEntry,
     fold_decisions,
     log_entry,
 )
+from weft.decisions.graph_index import index_of
 from weft.errors import Fenced, OutcomeUnknown, UsageError
 from weft.events import DecisionLogged, SystemNote, encode, kind_of
-from weft.ids import ProjectId
+from weft.ids import DecisionId, ProjectId
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.decisions.decision_book import DecisionBook, logged_commit, shared_book
@@ -264,3 +268,48 @@ def test_what_is_purged_does_not_come_back_with_facts_of_another_machine() -> No
     logged = entry("secret")
     graph = fold_decisions([DecisionPurged(id=logged.node.id), *logged.facts])
     assert graph.nodes == {}
+
+
+def attempt(number: int) -> DecisionAdded:
+    node = DecisionNode(
+        id=DecisionId(f"dec_try{number}"),
+        kind="action",
+        title=f"attempt {number}",
+        status="abandoned",
+        by="auto",
+        tags=("attempt",),
+    )
+    return DecisionAdded(node=node)
+
+
+async def test_an_old_attempt_that_the_user_takes_up_again_comes_back_into_the_shared_book() -> (
+    None
+):
+    store, clock = MemoryStore(), ManualClock()
+    shared = DecisionBook(store, "p", clock, most_attempts=2)
+    await shared.add([attempt(number) for number in range(5)])
+    assert list(shared.graph.nodes) == ["dec_try3", "dec_try4"]
+    other = DecisionBook(store, "p", clock)
+    await other.add([DecisionChanged(id=DecisionId("dec_try1"), why="It was right after all.")])
+    for book in (shared, DecisionBook(store, "p", clock, most_attempts=2)):
+        graph = await book.refresh()
+        assert list(graph.nodes) == ["dec_try1", "dec_try3", "dec_try4"]
+        assert graph.nodes[DecisionId("dec_try1")].why == "It was right after all."
+        assert index_of(graph).nodes.keys() == graph.nodes.keys()
+
+
+async def test_a_shared_book_stays_as_it_is_while_it_is_read_again() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    book = DecisionBook(store, "p", clock, most_attempts=1)
+    await book.add([attempt(number) for number in range(3)])
+    before, seen = book.graph, []
+    read = store.read
+
+    async def looked_at(*args: Any, **options: Any) -> list[Record]:
+        seen.append(list(book.graph.nodes))
+        return await read(*args, **options)
+
+    store.read = looked_at  # type: ignore[method-assign]
+    await book.add([DecisionChanged(id=DecisionId("dec_try0"), title="once more")])
+    assert book.graph is not before
+    assert {tuple(names) for names in seen} == {("dec_try2",), ("dec_try0", "dec_try2")}

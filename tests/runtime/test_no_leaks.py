@@ -15,6 +15,7 @@ from weft.events import ToolOutput
 from weft.ids import CallUid
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.decisions import decision_book
 
 pytestmark = pytest.mark.anyio
 
@@ -60,6 +61,43 @@ async def test_a_deleted_session_leaves_no_object_behind(tmp_path: Path) -> None
         grown = held() - before
     # A few belong to work that ends with the next turn of the event loop.
     assert {kind: count for kind, count in grown.items() if count >= 10} == {}
+
+
+async def lead_and_delete(app: App, count: int) -> None:
+    """Lead sessions through what leaves something in their project, and delete them."""
+    for _ in range(count):
+        session = await app.sessions.start_session(tools=["read", "write"], auto_approve=True)
+        for _ in range(2):
+            await session.send_message("go")
+        await session.rewind(0)
+        await session.undo_rewind()
+        await session.rewind(0)
+        async with await session.subscribe(after=0) as events:
+            await anext(events)
+        await app.host.unload_idle(0)
+        await session.send_message("on")
+        await app.sessions.delete_session(session.id)
+
+
+async def test_sessions_that_are_rewound_and_deleted_leave_as_many_objects_as_a_few_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempts that a project keeps of them are on its stream; of those, few are in memory."""
+    monkeypatch.setattr(decision_book, "MOST_ATTEMPTS", 3)
+    world = World("sqlite", tmp_path)
+    calls: list[CallTool | str] = [
+        *(CallTool(name="write", args={"path": "a", "content": "one"}), "done"),
+        *(CallTool(name="write", args={"path": "a", "content": "two"}), "done", "well"),
+    ]
+    async with world.open(ScriptedModel(calls * 25, keep_requests=0)) as app:
+        await lead_and_delete(app, 5)
+        before = held()
+        await lead_and_delete(app, 20)
+        grown = held() - before
+        assert len(await app.decisions.nodes()) == 25
+    # A few belong to work that ends with the next turn of the event loop.
+    assert {kind: count for kind, count in grown.items() if count >= 10} == {}
+    assert {kind: count for kind, count in grown.items() if ".decisions." in kind} == {}
 
 
 async def test_a_stopped_session_comes_back_with_the_tools_that_it_was_started_with(

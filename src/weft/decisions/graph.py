@@ -7,7 +7,7 @@ its ends, and what changes an unknown node changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, assert_never
 
 import msgspec
@@ -46,12 +46,26 @@ STATUSES: Final = ("proposed", "active", "superseded", "abandoned", "done")
 OPEN: Final = frozenset({"proposed", "active"})
 """The states of a node that counts."""
 IN_FORCE: Final = frozenset({"active", "done"})
+ATTEMPT: Final = "attempt"
+"""The tag of what the user went back on."""
 
 
 class DecisionGraph:
     """All nodes and edges of a project, as they are after `seq`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_attempts: int | None = None, kept: Collection[DecisionId] = ()) -> None:
+        """With `most_attempts`, only the newest so many of the attempts stay that were noted by
+        themselves and that nothing was said of since, and those that are to be `kept`: they come
+        with every rewind, so that a graph that lives long would grow without end.
+        """
+        self._most_attempts = most_attempts
+        self._kept = kept
+        self._attempts: dict[DecisionId, None] = {}
+        """Those that may go, oldest first."""
+        self.is_whole = True
+        """No attempt has gone."""
+        self.missed: set[DecisionId] = set()
+        """What facts were about that is not here, in a graph that is not whole."""
         self.nodes: dict[DecisionId, DecisionNode] = {}
         self.edges: dict[tuple[DecisionId, DecisionId, str], DecisionEdge] = {}
         self.sessions: dict[DecisionId, SessionId] = {}
@@ -104,8 +118,26 @@ class DecisionGraph:
         if node.by == "user" and node.status != "proposed":
             self.of_user.add(node.id)
         self._take_over(node.id)
+        if node.by == "auto" and ATTEMPT in node.tags and node.id not in self._kept:
+            self._attempts[node.id] = None
+            self._limit_attempts()
+
+    def _limit_attempts(self) -> None:
+        while self._most_attempts is not None and len(self._attempts) > self._most_attempts:
+            oldest = next(iter(self._attempts))
+            self._remove(oldest)
+            self.is_whole = False
+
+    def _mention(self, name: DecisionId) -> None:
+        """Something was said of a node: it stays, or has gone too early."""
+        self._attempts.pop(name, None)
+        is_missed = not self.is_whole and name not in self.nodes and name not in self.purged
+        if is_missed and name not in self._kept:
+            self.missed.add(name)
 
     def _change(self, name: DecisionId, fact: DecisionChanged) -> None:
+        if fact.by != "auto":
+            self._mention(name)
         node = self.nodes.get(name)
         if node is None:
             return
@@ -139,6 +171,8 @@ class DecisionGraph:
             return
         if edge.source in self.purged or edge.target in self.purged:
             return
+        self._mention(edge.source)
+        self._mention(edge.target)
         edge = sound_edge(edge)
         key = (edge.source, edge.target, edge.kind)
         self.unindexed.add(edge.source)
@@ -154,6 +188,11 @@ class DecisionGraph:
     def _purge(self, name: DecisionId) -> None:
         # For good: facts about it that come from another machine later find it gone, too.
         self.purged.add(name)
+        self.missed.discard(name)
+        self._remove(name)
+
+    def _remove(self, name: DecisionId) -> None:
+        self._attempts.pop(name, None)
         for key in (*self._outgoing.pop(name, ()), *self._incoming.pop(name, ())):
             edge = self.edges.pop(key, None)
             self._outgoing.get(key[0], {}).pop(key, None)

@@ -162,6 +162,10 @@ class GraphIndex:
             for number, each in enumerate(self.nodes.values()):
                 each.number = number
             self._read_to, self._texts, self._titles = 0, TextIndex(), TextIndex()
+            # It keeps a place for each scope that there ever was.
+            self.scopes = ScopeIndex()
+            for name, told in self.told.items():
+                self.scopes.add(name, told.node.scope)
         for new in self._numbered[self._read_to :]:
             if new is not None:
                 self._texts.add(new.number, new.text)

@@ -31,7 +31,7 @@ from weft.decisions.facts import (
     DecisionNode,
     FileEvidence,
 )
-from weft.decisions.graph import OPEN, DecisionGraph
+from weft.decisions.graph import ATTEMPT, OPEN, DecisionGraph
 from weft.decisions.note import CORRECTION
 from weft.decisions.scope import covers
 from weft.decisions.sound_values import LONGEST_WHY
@@ -195,7 +195,7 @@ def abandoned_attempt(
         by="auto",
         scope=tuple(scope for file in files[:10] for scope in _scope_of(file)),
         evidence=(evidence,),
-        tags=("attempt",),
+        tags=(ATTEMPT,),
         at=at,
     )
     return [DecisionAdded(node=node)]

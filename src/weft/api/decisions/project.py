@@ -67,7 +67,7 @@ from weft.runtime.decisions.decision_book import (
 )
 from weft.runtime.decisions.decision_purge import PurgeReport, sessions_of, with_options
 from weft.runtime.decisions.line_origin import LineCommit, LineTurn, blamed_commit, turn_of_change
-from weft.runtime.decisions.project_books import project_book
+from weft.runtime.decisions.project_books import whole_book
 from weft.runtime.decisions.scoped_files import scoped_files
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
@@ -502,9 +502,7 @@ class ProjectDecisions:
 
     async def _book(self, *, writes: bool = False) -> DecisionBook:
         key = await self._key(makes=writes)
-        book = project_book(self._services, self._store, key, self._services.project_path)
-        await book.refresh()
-        return book
+        return await whole_book(self._services, self._store, key, self._services.project_path)
 
     async def _key(self, *, makes: bool) -> str:
         """The name of the project's stream, as sessions of this store have it."""

@@ -50,6 +50,9 @@ MOST_BOOKS: Final = 16
 MOST_TRIES: Final = 1_000
 """How often an append is tried that others come before: each time one of them has got its own
 in."""
+MOST_ATTEMPTS: Final = 200
+"""Attempts of a project that nothing was said of since, in the graph that its sessions share: the
+newest.  Each takes some 5 kB, and every rewind makes one."""
 RelatedSource: TypeAlias = Callable[[], Awaitable[tuple[str, Sequence[RelatedProject]]]]
 """The folder of a project in its repository, and the other projects of that."""
 
@@ -58,9 +61,16 @@ class DecisionBook:
     """The graph of one project in one store."""
 
     def __init__(
-        self, store: Store, project_id: str, clock: Clock, related: RelatedSource | None = None
+        self,
+        store: Store,
+        project_id: str,
+        clock: Clock,
+        related: RelatedSource | None = None,
+        most_attempts: int | None = None,
     ) -> None:
-        """`related` says which other projects of the repository there are."""
+        """`related` says which other projects of the repository there are; `most_attempts` is for
+        the graph.
+        """
         self._store = store
         self.project_id = project_id
         self._clock = clock
@@ -72,7 +82,10 @@ class DecisionBook:
         self._stream = project_stream(project_id)
         self._read_to: dict[str, int] = {}
         """By stream."""
-        self.graph = DecisionGraph()
+        self._most_attempts = most_attempts
+        self._kept: frozenset[DecisionId] = frozenset()
+        """Attempts that something was said of after they had gone from the graph."""
+        self.graph = DecisionGraph(most_attempts)
         """As it was at the last `refresh`."""
 
     async def refresh(self) -> DecisionGraph:
@@ -80,11 +93,22 @@ class DecisionBook:
         if self._related is not None:
             self._folder, others = await self._related()
             self._folders = {project_stream(each.id): each.inside for each in others}
-        streams = (*self._folders, self._stream)
+        await self._read_on(self.graph, self._read_to)
+        while missed := self.graph.missed - self._kept:
+            # Aside, and from the beginning: meanwhile other sessions look at the graph there is.
+            kept = frozenset(self._kept | missed)
+            graph, read_to = DecisionGraph(self._most_attempts, kept), dict[str, int]()
+            await self._read_on(graph, read_to)
+            self._kept, self.graph, self._read_to = kept, graph, read_to
+            await self._read_on(graph, read_to)
+        return self.graph
+
+    async def _read_on(self, graph: DecisionGraph, read_to: dict[str, int]) -> None:
+        """Have a graph take in what was stored since."""
         found: list[tuple[float, str, Record]] = []
-        for stream in streams:
+        for stream in (*self._folders, self._stream):
             time = -inf
-            for record in await self._new(stream):
+            for record in await self._new(stream, read_to.get(stream, 0)):
                 # Each stream keeps its own order, be it that the clock was set back meanwhile.
                 time = max(time, record.at)
                 found.append((time, stream, record))
@@ -93,14 +117,12 @@ class DecisionBook:
         found.sort(key=itemgetter(0))
         for _, stream, record in found:
             # Sessions share the book: another one may have taken some of these in meanwhile.
-            if record.seq > self._read_to.get(stream, 0):
-                self._read_to[stream] = record.seq
-                self._take(stream, record)
-        return self.graph
+            if record.seq > read_to.get(stream, 0):
+                read_to[stream] = record.seq
+                self._take(graph, stream, record)
 
-    async def _new(self, stream: str) -> list[Record]:
+    async def _new(self, stream: str, after: int) -> list[Record]:
         found: list[Record] = []
-        after = self._read_to.get(stream, 0)
         while records := await self._store.read(stream, after=after, limit=PAGE):
             found += records
             after = records[-1].seq
@@ -115,7 +137,7 @@ class DecisionBook:
         except StoreError:
             logger.warning("the project's decisions cannot be read on", exc_info=True)
 
-    def _take(self, stream: str, record: Record) -> None:
+    def _take(self, graph: DecisionGraph, stream: str, record: Record) -> None:
         try:
             fact = decode_decision(record.kind, record.body)
         except Corrupt as error:
@@ -125,7 +147,7 @@ class DecisionBook:
         if fact is not None and stream != self._stream:
             fact = _related_fact(fact, self._folders.get(stream, ""), self._folder)
         if fact is not None:
-            self.graph.apply(fact)
+            graph.apply(fact)
 
     async def add(self, facts: Sequence[DecisionFact], session_id: str = "") -> None:
         """Put facts onto the project's stream that belong to no append of a session.
@@ -219,7 +241,9 @@ def shared_book(
     # A session may have a store of its own.  A book holds its store, so that no other store gets
     # the same number while the book is here.
     key = (id(store), project_id)
-    book = books.pop(key, None) or DecisionBook(store, project_id, clock, related)
+    book = books.pop(key, None)
+    if book is None:
+        book = DecisionBook(store, project_id, clock, related, MOST_ATTEMPTS)
     books[key] = book
     while len(books) > MOST_BOOKS:
         del books[next(iter(books))]

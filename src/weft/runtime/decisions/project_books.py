@@ -6,7 +6,7 @@ from functools import partial
 
 from weft.config.paths import WeftPaths
 from weft.config.project_ids import ProjectIds, RelatedProject, repository_place
-from weft.runtime.decisions.decision_book import DecisionBook, shared_book
+from weft.runtime.decisions.decision_book import DecisionBook, RelatedSource, shared_book
 from weft.runtime.services import Services
 from weft.store import Store
 from weft.workspace.disk_threads import DiskThreads
@@ -15,10 +15,30 @@ from weft.workspace.disk_threads import DiskThreads
 def project_book(
     services: Services, store: Store, project_id: str, project_path: str
 ) -> DecisionBook:
-    """The book of a project in a store."""
-    # Projects that nothing is kept of have no ids that others could be found by.
-    related = partial(related_projects, services.places, project_path) if store.is_lasting else None
+    """The book of a project in a store, which its sessions share."""
+    related = _related(services, store, project_path)
     return shared_book(services.decisions.books, store, project_id, services.clock, related)
+
+
+async def whole_book(
+    services: Services, store: Store, project_id: str, project_path: str
+) -> DecisionBook:
+    """A book with every attempt there ever was, read to the end: the one that sessions share where
+    that has them all, and one for this caller where it has not.
+    """
+    shared = project_book(services, store, project_id, project_path)
+    await shared.refresh()
+    if shared.graph.is_whole:
+        return shared
+    related = _related(services, store, project_path)
+    whole = DecisionBook(store, project_id, services.clock, related)
+    await whole.refresh()
+    return whole
+
+
+def _related(services: Services, store: Store, project_path: str) -> RelatedSource | None:
+    # Projects that nothing is kept of have no ids that others could be found by.
+    return partial(related_projects, services.places, project_path) if store.is_lasting else None
 
 
 async def related_projects(
