@@ -57,6 +57,23 @@ def variable(name: str, value: str, told: str) -> BadInput:
     return BadInput(["-p", "hi"], told, env={name: value})
 
 
+def address(name: str, value: str, provider: str) -> BadInput:
+    keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k"}
+    told = f"{name} is not right: {value!r} is not a valid address; it should look like https://"
+    return BadInput(
+        ["-p", "-m", f"{provider}:x", "hi"],
+        told,
+        env={**keys, "AZURE_OPENAI_API_KEY": "k", name: value},
+    )
+
+
+def proxy(name: str, value: str, told: str = "the address of a proxy looks like") -> BadInput:
+    variables = {"OPENAI_API_KEY": "k", name: value}
+    return BadInput(
+        ["-p", "-m", "openai:x", "hi"], f"{name} is not right: {told}", 1, env=variables
+    )
+
+
 def file(name: str, content: bytes, arguments: list[str], told: str) -> BadInput:
     return BadInput(arguments, told, files={name: content})
 
@@ -268,12 +285,15 @@ ENVIRONMENT = [
         "the key for anthropic from ANTHROPIC_API_KEY is not right",
         env={"ANTHROPIC_API_KEY": "sk-a\nb"},
     ),
-    BadInput(
-        ["-p", "-m", "openai:x", "hi"],
-        "is not a valid address; it should look like https://host/path",
-        1,
-        env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "nonsense"},
-    ),
+    address("OPENAI_BASE_URL", "nonsense", "openai"),
+    address("OPENAI_BASE_URL", "htps://api.openai.com/v1", "openai-chat"),
+    address("ANTHROPIC_BASE_URL", "https://[::1", "anthropic"),
+    address("GOOGLE_GEMINI_BASE_URL", "localhost:8080", "google"),
+    address("OLLAMA_HOST", "http://", "ollama"),
+    address("AZURE_OPENAI_ENDPOINT", "my-resource", "azure"),
+    proxy("HTTPS_PROXY", "ftp://proxy:1", "the scheme 'ftp' is not supported"),
+    proxy("https_proxy", "http://[::1"),
+    proxy("ALL_PROXY", "http://proxy:port"),
 ]
 STANDARD_INPUT = [
     piped(b"\x89PNG\r\n\x1a\n\0", "is not text (byte 0 is not UTF-8)"),

@@ -233,13 +233,14 @@ async def test_a_proxy_that_is_down_is_named_instead_of_what_is_behind_it(scheme
     raw = socket.socket()
     raw.bind(("127.0.0.1", 0))  # bound, and not listening: nothing else can take the port
     port = raw.getsockname()[1]
-    client = HttpClient(proxies=ProxySettings(https=f"{scheme}://u:secret@127.0.0.1:{port}"))
+    proxies = proxies_of({"all_proxy": f"{scheme}://u:secret@127.0.0.1:{port}"})
+    client = HttpClient(proxies=proxies)
     with pytest.raises(ProviderUnavailable) as caught:
         await fetch(client, "https://api.example.test/")
     raw.close()
     said = str(caught.value)
     assert f"could not reach the proxy 127.0.0.1:{port}: nothing listens there" in said
-    assert "is HTTPS_PROXY right?" in said
+    assert "is all_proxy right?" in said
     assert "secret" not in said
 
 

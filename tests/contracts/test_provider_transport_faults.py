@@ -284,7 +284,7 @@ async def test_every_form_of_exception_is_understood(
 
 @pytest.mark.parametrize("address", ["http://proxy:port", "http://[::1", "http://proxy:99999"])
 async def test_a_proxy_whose_address_makes_no_sense_is_reported(address: str) -> None:
-    with pytest.raises(UsageError, match="HTTPS_PROXY looks like"):
+    with pytest.raises(UsageError, match="HTTPS_PROXY is not right: the address of a proxy looks"):
         ProxySettings(https=address).for_target(target("https://api.example.com"))
 
 
@@ -365,7 +365,8 @@ async def test_a_cancel_in_the_middle_of_connecting_closes_the_socket(
 def test_refusals_of_all_addresses_of_a_name_are_one_refusal() -> None:
     six = "[Errno 111] Connect call failed ('::1', 1, 0, 0)"
     four = "[Errno 111] Connect call failed ('127.0.0.1', 1)"
-    told = unreachable("localhost:1", OSError(f"Multiple exceptions: {six}, {four}"))
+    told = unreachable("localhost:1", OSError(f"Multiple exceptions: {six}, {four}"), "it")
     assert "nothing listens there" in str(told)
-    other = unreachable("h:1", OSError(f"Multiple exceptions: {six}, [Errno 113] No route to host"))
+    far = OSError(f"Multiple exceptions: {six}, [Errno 113] No route to host")
+    other = unreachable("h:1", far, "it")
     assert "nothing listens there" not in str(other)

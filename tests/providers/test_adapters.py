@@ -369,7 +369,10 @@ def test_keys_and_addresses_come_from_config_before_the_environment() -> None:
     catalogue = shipped()
     assert access_from("google", environment, catalogue).key == "g"
     assert access_from("openai", environment, catalogue) == ProviderAccess(
-        key="o", key_source="OPENAI_API_KEY", base_url="http://e/v1"
+        key="o",
+        key_source="OPENAI_API_KEY",
+        base_url="http://e/v1",
+        url_source="OPENAI_BASE_URL",
     )
     own = access_from("openai", environment, catalogue, ProviderAccess(key="mine"))
     assert own.key == "mine"

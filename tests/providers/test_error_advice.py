@@ -214,7 +214,7 @@ REFUSALS: dict[str, Refusal] = {
         "openai",
         refused(404, {"detail": "Not Found"}),
         "provider_error",
-        ("is the base URL right?",),
+        ("is OPENAI_BASE_URL right?",),
     ),
     "a tool call that the server could not read": Refusal(
         "openai-chat",
@@ -319,3 +319,38 @@ async def test_a_server_of_ollama_that_does_not_run_says_how_to_start_it(tmp_pat
     async with weft.open(tmp_path, "memory", chosen, environ=environ, sleep=no_wait) as app:
         result = await said_hi(app)
     assert "`ollama serve` starts it" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables", "named"),
+    [
+        ({}, {"OPENAI_BASE_URL": "http://127.0.0.1:9"}, "OPENAI_BASE_URL"),
+        ({"base_url": "http://127.0.0.1:9"}, {}, "base_url of [providers.openai]"),
+    ],
+)
+async def test_where_nothing_listens_the_setting_with_the_address_is_named(
+    settings: dict[str, str], variables: dict[str, str], named: str, tmp_path: Path
+) -> None:
+    chosen = {"model.default": "openai:gpt-5", "providers": {"openai": settings}}
+    environ = {"HOME": str(tmp_path), "WEFT_HOME": str(tmp_path), "OPENAI_API_KEY": "k"}
+
+    async def no_wait(seconds: float) -> None:
+        return
+
+    async with weft.open(
+        tmp_path, "memory", chosen, environ={**environ, **variables}, sleep=no_wait
+    ) as app:
+        result = await said_hi(app)
+    assert f"nothing listens there; is it running, and is {named} right?" in result.detail
+
+
+async def test_an_address_that_is_none_is_named_with_its_variable_and_without_a_password(
+    tmp_path: Path,
+) -> None:
+    """As in the chat, which begins without looking at it."""
+    environ = environment("openai", "htps://me:secret@host/v1", tmp_path)
+    chosen = {"model.default": "openai:gpt-5"}
+    async with weft.open(tmp_path, "memory", chosen, environ=environ) as app:
+        result = await said_hi(app)
+    assert result.detail.startswith("OPENAI_BASE_URL is not right: 'htps://…@host/v1/responses' is")
+    assert "secret" not in result.detail

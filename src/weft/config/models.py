@@ -15,6 +15,7 @@ from weft.errors import UsageError, WeftError, did_you_mean
 from weft.messages import ModelName, Usage, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
 from weft.providers.catalogue import shipped
+from weft.providers.vendors import check_base_url
 from weft.thinking_levels import THINKING_LEVELS, KnownLevels
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
@@ -134,14 +135,14 @@ class ModelRegistry:
         or finds its credentials elsewhere.
 
         Raises:
-            UsageError: there is one that can be no key.
+            UsageError: there is one that can be no key, or an address that can be none.
         """
         provider = self.named(name).provider
         table = self._providers
         if name in self._given or not isinstance(table, ProviderTable):
             return ""
         if table.is_usable(provider):
-            self._check_key(table, provider)
+            self._check_access(table, provider)
             return ""
         from weft.config.api_keys import key_variables  # only where one is missing
 
@@ -154,8 +155,9 @@ class ModelRegistry:
         )
 
     @staticmethod
-    def _check_key(table: ProviderTable, provider: str) -> None:
+    def _check_access(table: ProviderTable, provider: str) -> None:
         access = table.access(provider)
+        check_base_url(provider, access)
         # In a header it would be cut off, or be another header.
         if access.key and not (access.key.isascii() and access.key.isprintable()):
             raise UsageError(

@@ -197,14 +197,20 @@ class ProviderTable(Mapping[str, Provider]):
 def proxies_of(environ: Mapping[str, str]) -> ProxySettings:
     """The proxies that the environment names, in either spelling."""
 
-    def value(name: str) -> str:
+    def found(*names: str) -> tuple[str, str]:
+        """The first of these that is set, and its value."""
         # Lower case first, as curl does.
-        return environ.get(name) or environ.get(name.upper(), "")
+        spelled = (each for name in names for each in (name, name.upper()))
+        return next(((each, value) for each in spelled if (value := environ.get(each))), ("", ""))
 
+    https_variable, https = found("https_proxy", "all_proxy")
+    http_variable, http = found("http_proxy", "all_proxy")
     return ProxySettings(
-        https=value("https_proxy") or value("all_proxy"),
-        http=value("http_proxy") or value("all_proxy"),
-        no_proxy=value("no_proxy"),
+        https=https,
+        http=http,
+        no_proxy=found("no_proxy")[1],
+        https_variable=https_variable,
+        http_variable=http_variable,
     )
 
 

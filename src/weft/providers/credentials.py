@@ -18,6 +18,8 @@ class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Where the key came from, for the sentence about one that is refused."""
     base_url: str = ""
     """Empty for the vendor's own."""
+    url_source: str = ""
+    """The variable or setting that names `base_url`, for the sentence about one that is wrong."""
     protocol: str = ""
     """The protocol that is spoken there, one of `vendors.PROTOCOLS`; empty for the provider's
     own.

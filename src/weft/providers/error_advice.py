@@ -22,6 +22,8 @@ class ErrorContext(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     key_source: str = ""
     """Where the key came from: a variable, the settings, the saved keys."""
+    url_source: str = ""
+    """The variable or setting that names the address, where one does."""
     keys_at: str = ""
     """Where the vendor gives out keys."""
     known_models: Callable[[], Iterable[str]] = tuple
@@ -65,7 +67,7 @@ def _advice(topic: str, context: ErrorContext) -> str:
         case "rate":
             return "wait, or use another model"
         case "address":
-            return "is the base URL right?"
+            return f"is {context.url_source or 'the base URL'} right?"
         case _:
             return ""
 

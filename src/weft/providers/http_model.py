@@ -65,6 +65,8 @@ class VendorProtocol(Protocol):
     """The key, to be cut out of everything the vendor says; empty when there is none."""
     key_source: str = ""
     """Where the key came from."""
+    url_source: str = ""
+    """The variable or setting that names the address, where one does."""
     keys_at: str = ""
     """Where the vendor gives out keys."""
     completes: ClassVar[bool] = False
@@ -123,6 +125,7 @@ class RemoteVendor(VendorProtocol):
         self.provider = provider
         self.secret = access.key
         self.key_source = access.key_source
+        self.url_source = access.url_source
         self.keys_at = catalogue.keys_at
         self._access = access
         self._refused_proofs: set[str] = set()
@@ -264,6 +267,7 @@ class HttpModel(Model):
             title=shipped().vendor(self.info.provider).title,
             model=self.info.name,
             key_source=self._wire.key_source,
+            url_source=self._wire.url_source,
             keys_at=self._wire.keys_at,
             known_models=self._known_models,
         )
@@ -296,6 +300,7 @@ class HttpModel(Model):
 
     async def _sent(self, request: HttpRequest, stack: AsyncExitStack) -> HttpReply:
         sent = await self._wire.authorized(request, self._transport)
+        sent = msgspec.structs.replace(sent, url_source=self._wire.url_source)
         return await stack.enter_async_context(self._transport.send(sent))
 
     async def _check(self, reply: HttpReply) -> None:

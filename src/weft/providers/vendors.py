@@ -16,7 +16,7 @@ from weft.errors import UsageError
 from weft.providers.base import Provider
 from weft.providers.catalogue import ModelCatalogue
 from weft.providers.credentials import ProviderAccess
-from weft.transport import HttpTransport
+from weft.transport import HttpTransport, target
 
 if TYPE_CHECKING:
     from weft.providers.http_model import RemoteVendor
@@ -86,6 +86,7 @@ URL_VARIABLES: Final[Mapping[str, str]] = {
     "openai-chat": "OPENAI_BASE_URL",
     "google": "GOOGLE_GEMINI_BASE_URL",
     "ollama": "OLLAMA_HOST",
+    "azure": "AZURE_OPENAI_ENDPOINT",
 }
 """Where base URLs are looked for in the environment."""
 
@@ -103,11 +104,15 @@ def access_from(
     variable, key = "", given.key
     if not key:
         variable, key = _key_in(environment, key_names(name, catalogue))
+    base_url, url_source = given.base_url, f"base_url of [providers.{name}]"
+    if not base_url and (url_source := URL_VARIABLES.get(name, "")):
+        base_url = environment.get(url_source, "").strip()
     return msgspec.structs.replace(
         given,
         key=key,
         key_source=variable or given.key_source,
-        base_url=given.base_url or environment.get(URL_VARIABLES.get(name, ""), "").strip(),
+        base_url=base_url,
+        url_source=url_source if base_url else "",
         is_bearer=given.is_bearer or variable in BEARER_VARIABLES,
         variables=_cloud_variables(given.protocol or name, environment),
     )
@@ -156,6 +161,19 @@ def make_provider(
     vendor: Callable[..., RemoteVendor] = getattr(import_module(f"weft.providers.{module}"), found)
     wire = vendor(access, name, catalogue.vendor(name))
     return HttpProvider(wire, transport, catalogue, clock=clock)
+
+
+def check_base_url(name: str, access: ProviderAccess) -> None:
+    """Refuse an address that can be none, before anything is sent.
+
+    Raises:
+        UsageError: it names the variable or setting that gives the address.
+    """
+    given = access.base_url
+    if PROTOCOLS.get(access.protocol, name) == "ollama" and "://" not in given:
+        return  # it may lack scheme and port
+    if given:
+        target(given, access.url_source)
 
 
 def _check_address(name: str, access: ProviderAccess, catalogue: ModelCatalogue) -> None:

@@ -35,6 +35,8 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     The URL then gives only host name and path.
     """
     timeouts: HttpTimeouts = HttpTimeouts()
+    url_source: str = ""
+    """The variable or setting that names the address, for sentences about a wrong one."""
 
 
 class HttpReply(Protocol):

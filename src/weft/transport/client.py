@@ -69,7 +69,7 @@ class HttpClient(HttpTransport):
 
     @asynccontextmanager
     async def _send(self, request: HttpRequest) -> AsyncGenerator[HttpReply]:
-        where = target(request.url)
+        where = target(request.url, request.url_source)
         proxy = None if request.unix_socket else self._proxies.for_target(where)
         # Proxy and socket are part of the key: an open connection must not carry a request that is
         # meant to take another way.
@@ -154,7 +154,7 @@ class HttpClient(HttpTransport):
             late.timed_out = True
             raise late from error
         except OSError as error:
-            raise unreachable(shown, error) from error
+            raise unreachable(shown, error, request.url_source or "the base URL") from error
 
     async def _open_unix(self, path: str, where: UrlTarget) -> HttpConnection:
         loop = asyncio.get_running_loop()
@@ -256,7 +256,7 @@ class HttpClient(HttpTransport):
                 transport.abort()
                 raise
         except OSError as error:
-            raise unreachable(f"the proxy {proxy.shown}", error, "HTTPS_PROXY") from error
+            raise unreachable(f"the proxy {proxy.shown}", error, proxy.variable) from error
         protocol.connection_made(secured)
         return secured
 
@@ -328,7 +328,7 @@ _NOT_TLS = frozenset(
 """What OpenSSL calls an answer that is no TLS; which one depends on its version."""
 
 
-def unreachable(shown: str, error: OSError, setting: str = "the base URL") -> ProviderUnavailable:
+def unreachable(shown: str, error: OSError, setting: str) -> ProviderUnavailable:
     """The error as the user reads it; an untrusted certificate is not worth a retry."""
     reason = error.strerror or str(error) or type(error).__name__
     if isinstance(error, ConnectionRefusedError) or _all_refused(str(error)):

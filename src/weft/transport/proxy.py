@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import re
 import socket
 from urllib.parse import unquote, urlsplit
 
@@ -32,8 +33,8 @@ class UrlTarget(msgspec.Struct, frozen=True):
         return host if usual else f"{host}:{self.port}"
 
 
-def target(url: str) -> UrlTarget:
-    """Take a URL apart.
+def target(url: str, source: str = "") -> UrlTarget:
+    """Take a URL apart; `source` is the variable or setting that names it.
 
     Raises:
         UsageError: it is not an http or https URL.
@@ -45,7 +46,12 @@ def target(url: str) -> UrlTarget:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{url!r} is not a valid address; it should look like https://host/path")
+        named = f"{source} is not right: " if source else ""
+        # Without a name and a password that it may hold.
+        shown = re.sub("//[^/]*@", "//…@", url)
+        raise UsageError(
+            f"{named}{shown!r} is not a valid address; it should look like https://host/path"
+        )
     path = parts.path or "/"
     if parts.query:
         path = f"{path}?{parts.query}"
@@ -63,6 +69,8 @@ class ProxyServer(msgspec.Struct, frozen=True):
     """`http`, `https` (TLS to the proxy itself), `socks5` or `socks5h` (it looks names up)."""
     username: str = ""
     password: str = ""
+    variable: str = "HTTPS_PROXY"
+    """What names it."""
 
     def __repr__(self) -> str:
         """Without the password: values end up in logs."""
@@ -97,6 +105,9 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
     https: str = ""
     http: str = ""
     no_proxy: str = ""
+    https_variable: str = "HTTPS_PROXY"
+    http_variable: str = "HTTP_PROXY"
+    """The variables that give them, for sentences about a wrong one."""
 
     def for_target(self, where: UrlTarget) -> ProxyServer | None:
         """The proxy for a target; None goes straight.  This machine itself is never reached through
@@ -105,10 +116,12 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: the proxy's address is not one that we can use.
         """
-        address = self.https if where.scheme == "https" else self.http
+        address, variable = self.https, self.https_variable
+        if where.scheme != "https":
+            address, variable = self.http, self.http_variable
         if not address or is_loopback(where.host) or self._is_excepted(where):
             return None
-        return _proxy(address)
+        return _proxy(address, variable)
 
     def _is_excepted(self, where: UrlTarget) -> bool:
         # NO_PROXY has no standard. As in curl and Go: commas or spaces, names that cover their
@@ -178,21 +191,20 @@ PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 """The kinds of proxies that can be used, and the port of each where none is named."""
 
 
-def _proxy(address: str) -> ProxyServer:
-    # Not the address itself in what is said: it may hold a password.
+def _proxy(address: str, variable: str) -> ProxyServer:
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         port = parts.port
     except ValueError:
-        raise UsageError(
-            "the proxy's address is not valid; HTTPS_PROXY looks like http://host:port"
-        ) from None
+        parts, port = urlsplit(""), None
     # As curl does: `socks` alone is the newest version.
     scheme = "socks5" if parts.scheme == "socks" else parts.scheme
     if scheme not in PORTS or not parts.hostname:
+        # Without the address itself: it may hold a password.
+        why = "" if scheme in PORTS or not scheme else f"the scheme {scheme!r} is not supported; "
         raise UsageError(
-            f"a proxy with scheme {parts.scheme!r} is not supported; HTTPS_PROXY looks "
-            f"like http://host:port (there are: {', '.join(PORTS)})"
+            f"{variable} is not right: {why}the address of a proxy looks like http://host:port "
+            f"(also with {', '.join(tuple(PORTS)[1:])})"
         )
     return ProxyServer(
         parts.hostname,
@@ -200,4 +212,5 @@ def _proxy(address: str) -> ProxyServer:
         scheme,
         unquote(parts.username or ""),
         unquote(parts.password or ""),
+        variable,
     )
