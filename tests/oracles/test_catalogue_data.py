@@ -6,6 +6,8 @@ They run where these are installed: `pip install genai-prices litellm`.
 from __future__ import annotations
 
 import json
+import re
+from typing import get_args
 
 import pytest
 from scripts.catalogue_differences import (
@@ -53,6 +55,15 @@ def test_most_of_the_catalogue_is_judged() -> None:
         if f"{LITELLM[provider]}{name}" in listed or name.lower() in known
     ]
     assert len(judged) >= 0.9 * len(ours)
+
+
+def test_every_current_model_that_anthropics_sdk_names_is_listed() -> None:
+    names = pytest.importorskip("anthropic.types.model_param").ModelParam
+    known = {word for each in get_args(names) for word in get_args(each)}
+    assert known
+    # A dated name is another one's snapshot; a preview was never for everyone.
+    current = {name for name in known if not re.search(r"-\d{8}$|-preview$", name)}
+    assert current - catalogue()["anthropic"]["models"].keys() == set()  # type: ignore[attr-defined]
 
 
 def test_a_wrong_price_or_ability_is_found() -> None:
