@@ -201,8 +201,8 @@ class Recorder(OracleWorld):
     last: Json
     proofs: set[str]
 
-    def judge(self, protocol: str, model: str, body: Json) -> None:
-        super().judge(protocol, model, body)
+    def judge(self, provider: str, protocol: str, model: str, body: Json) -> None:
+        super().judge(provider, protocol, model, body)
         self.last = body
         self.proofs = {"", "rs_1", *self._proofs.get(f"{protocol}:{model}", ())}
 

@@ -37,8 +37,12 @@ ORACLE_MODELS: dict[str, tuple[str, ...]] = {
         "openai.gpt-oss-120b-1:0",
         "meta.llama4-scout-17b-instruct-v1:0",
     ),
+    "azure": ("gpt-5", "gpt-6.1-sol", "gpt-5.1"),
+    "vertex": ("gemini-3.8-flash", "claude-sonnet-5-5", "gemini-2.5-flash", "claude-opus-4-8"),
 }
-"""Models of each protocol that differ in how they are told to think."""
+"""Models of each provider that differ in how they are told to think.  Each of the first six has a
+protocol of its own; the clouds behind them speak those of others, at addresses of their own.
+"""
 
 
 class SignedGeminiWire(GeminiWire):
@@ -71,14 +75,14 @@ class OracleWorld:
         """While there is one, answers wait for it."""
         self._proofs: dict[str, set[str]] = {}
 
-    def judge(self, protocol: str, model: str, body: dict[str, Any]) -> None:
+    def judge(self, provider: str, protocol: str, model: str, body: dict[str, Any]) -> None:
         """Keep what is wrong with a request."""
         self.requests += 1
         arrived, self._next = self._next, anyio.Event()
         arrived.set()
-        signed = {"", "rs_1", *self._proofs.get(f"{protocol}:{model}", ())}
+        signed = {"", "rs_1", *self._proofs.get(f"{provider}:{model}", ())}
         found = verdict(protocol, body, model=model, signed=signed)
-        self.wrong += [f"{protocol}:{model}: {wrong}" for wrong in found]
+        self.wrong += [f"{provider}:{model}: {wrong}" for wrong in found]
 
     async def asked(self, count: int) -> None:
         """Wait until so many requests have come."""
@@ -86,10 +90,12 @@ class OracleWorld:
             while self.requests < count:
                 await self._next.wait()
 
-    def answer(self, protocol: str, model: str, body: dict[str, Any]) -> tuple[VendorWire, Any]:
+    def answer(
+        self, provider: str, protocol: str, model: str, body: dict[str, Any]
+    ) -> tuple[VendorWire, Any]:
         """How the vendor speaks, and what it says; requests without tools get a few words."""
-        proof = base64.b64encode(f"{protocol}/{model}/{self.requests}".encode()).decode()
-        self._proofs.setdefault(f"{protocol}:{model}", set()).add(proof)
+        proof = base64.b64encode(f"{provider}/{model}/{self.requests}".encode()).decode()
+        self._proofs.setdefault(f"{provider}:{model}", set()).add(proof)
         steps: tuple[Step, ...] = (SayText(text=f"ok {self.requests}"),)
         if self.script and (body.get("tools") or body.get("toolConfig")):
             steps = self.script.pop(0)
@@ -112,9 +118,23 @@ def protocol_of(asked: ReceivedRequest) -> str:
         "/chat/completions": "openai-chat",
         "/api/chat": "ollama",
         "/converse-stream": "bedrock",
+        ":streamRawPredict": "anthropic",
     }
     path = asked.path.partition("?")[0]
     return next((name for end, name in ends.items() if path.endswith(end)), "google")
+
+
+def provider_of(asked: ReceivedRequest) -> str:
+    """Who was asked: the owner of the protocol, or a cloud."""
+    begins = {"/openai/": "azure", "/v1/projects/": "vertex"}
+    clouds = (name for begin, name in begins.items() if asked.path.startswith(begin))
+    return next(clouds, protocol_of(asked))
+
+
+def of_vertex(body: dict[str, Any], model: str) -> dict[str, Any]:
+    """A request for Claude as Anthropic itself would get it."""
+    assert body.pop("anthropic_version") == "vertex-2023-10-16"
+    return {"model": model, **body}
 
 
 def model_in(path: str) -> str:
@@ -139,9 +159,12 @@ async def oracle_world(
     async def handler(line: LoopbackConnection) -> None:
         while asked := await line.request():
             protocol, body = protocol_of(asked), json.loads(asked.body)
+            provider = provider_of(asked)
             model = body.get("model") or model_in(asked.path)
-            world.judge(protocol, model, body)
-            voice, plan = world.answer(protocol, model, body)
+            if provider == "vertex" and protocol == "anthropic":
+                body = of_vertex(body, model)
+            world.judge(provider, protocol, model, body)
+            voice, plan = world.answer(provider, protocol, model, body)
             if world.gate is not None:
                 await world.gate.wait()
             await send_plan(line, voice, plan)
@@ -167,7 +190,11 @@ async def oracle_world(
         }
         chosen = {
             "model.default": "anthropic:claude-sonnet-5-5",
-            "providers": {"bedrock": {"base_url": server.url}},
+            "providers": {
+                "bedrock": {"base_url": server.url},
+                "azure": {"base_url": server.url, "key": KEY},
+                "vertex": {"base_url": server.url, "key": KEY, "project": "p"},
+            },
         }
         async with weft.open(project, "memory", chosen, environ=environ, sleep=_no_wait) as app:
             yield app, world
