@@ -127,6 +127,8 @@ class Hub(Generic[T]):
 
     def has_readers(self) -> bool:
         """Whether an event would be read; readers that were abandoned are let go."""
+        if not self._inboxes:
+            return False
         for inbox in tuple(self._inboxes):
             if inbox.abandoned:
                 self.drop(inbox)

@@ -243,7 +243,10 @@ class _Draft:
         self._since = environment.clock.monotonic()
 
     def add(self, part: DraftPart, text: str, index: int = 0, tool: str = "") -> None:
-        self._chunks.setdefault((part, index, tool), []).append(text)
+        chunks = self._chunks.get((part, index, tool))
+        if chunks is None:
+            chunks = self._chunks[part, index, tool] = []
+        chunks.append(text)
         now = self._env.clock.monotonic()
         # A few times a second and never waited for: each draft is a write of its own, and a crash
         # may cost the last quarter of a second of words, but no answer may be slowed down by the

@@ -5,7 +5,7 @@ middle is to draw.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,8 @@ from weft.ids import NodeId, SessionId
 from weft.store import Draft, DraftCall
 
 AnswerDelta: TypeAlias = TextDelta | ThinkingDelta | ToolArgsDelta
+MOST_UNREAD: Final = 512
+"""Pieces that are held as they came: each weighs a multiple of its text."""
 
 
 class _Words:
@@ -109,7 +111,27 @@ class AnswersInFlight:
     """The answers of a session that are in flight, by node."""
 
     def __init__(self) -> None:
-        self._answers: dict[NodeId, AnswerInFlight] = {}
+        self._known: dict[NodeId, AnswerInFlight] = {}
+        self._unread: list[AnswerDelta] = []
+        """Pieces in the order in which they came, which nobody has asked for yet: most answers are
+        whole before anyone does, and a piece must cost next to nothing.
+        """
+
+    @property
+    def _answers(self) -> dict[NodeId, AnswerInFlight]:
+        """By node, with every piece that has come."""
+        if self._unread:
+            self._read_pieces()
+        return self._known
+
+    def _read_pieces(self) -> None:
+        pieces, self._unread = self._unread, []
+        for piece in pieces:
+            answer = self._known.get(piece.node_id)
+            if answer is None:
+                answer = AnswerInFlight(Draft(node=piece.node_id), piece.after_seq)
+                self._known[piece.node_id] = answer
+            answer.add(piece)
 
     def get(self, node: NodeId) -> AnswerInFlight | None:
         """What has come of this one."""
@@ -126,10 +148,11 @@ class AnswersInFlight:
 
     def take(self, signal: Signal) -> None:
         """Take a signal in, if it is about an answer."""
-        if isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
-            if signal.node_id not in self._answers:
-                self.put(Draft(node=signal.node_id), signal.after_seq)
-            self._answers[signal.node_id].add(signal)
+        # A tuple: with a union each piece of an answer would wait three times as long here.
+        if isinstance(signal, (TextDelta, ThinkingDelta, ToolArgsDelta)):
+            self._unread.append(signal)
+            if len(self._unread) == MOST_UNREAD:
+                self._read_pieces()
         elif isinstance(signal, AnswerRestarted):
             self._answers.pop(signal.node_id, None)
 
@@ -154,7 +177,8 @@ class AnswersInFlight:
         """Let go of what is in the log now, or never will be."""
         match fact:
             case NewMessage(node=node):
-                self._answers.pop(node.id, None)
+                self._unread = [piece for piece in self._unread if piece.node_id != node.id]
+                self._known.pop(node.id, None)
             # A turn has one answer in flight: the next call voids what an earlier one left.
             case ModelCallStarted(purpose="turn", node=node):
                 self._drop_before(fact.seq, but=node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.events import Fact, Signal, ToolComplete, ToolOutput
+from weft.events import Fact, ToolComplete, ToolOutput
 from weft.ids import CallUid
 
 KEPT = 4_000
@@ -17,11 +17,10 @@ class RunningOutput:
     def __init__(self) -> None:
         self._ends: dict[CallUid, str] = {}
 
-    def take(self, signal: Signal) -> None:
-        """Take a signal in, if a tool has printed something."""
-        if isinstance(signal, ToolOutput):
-            end = self._ends.get(signal.call_uid, "") + signal.chunk
-            self._ends[signal.call_uid] = end[-KEPT:]
+    def take(self, output: ToolOutput) -> None:
+        """Take in what a tool has printed."""
+        end = self._ends.get(output.call_uid, "") + output.chunk
+        self._ends[output.call_uid] = end[-KEPT:]
 
     def with_ends(self, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
         """These facts; a call that was stopped has with it what it had printed, for screens.

@@ -22,7 +22,7 @@ from weft.errors import (
     StoreUnavailable,
     WeftError,
 )
-from weft.events import CommandCause, Fact, NewMessage, Signal
+from weft.events import CommandCause, Fact, NewMessage, Signal, ToolOutput
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
@@ -255,8 +255,10 @@ class SessionLog:
 
     def signal(self, signal: Signal) -> None:
         """Show something that is not stored."""
-        self._answers.take(signal)
-        self._outputs.take(signal)
+        if isinstance(signal, ToolOutput):
+            self._outputs.take(signal)
+        else:
+            self._answers.take(signal)
         if self.events.wants(signal):
             stamped = msgspec.structs.replace(
                 signal,

@@ -84,11 +84,14 @@ class EventHub:
         self._readers_of(signal).publish(signal, weight)
 
     def _readers_of(self, signal: Signal) -> Hub[Event]:
+        # First, for the pieces of answers: there are thousands of them.
+        if not isinstance(signal, STATUS_SIGNALS):
+            return self._signals
         if isinstance(signal, SessionStatus) and signal.status in AT_WORK:
             return self._work
         # Any other status goes to every subscriber, so that one that waits for a turn learns when
         # it stops short.
-        return self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
+        return self._facts
 
     def subscribe(
         self,

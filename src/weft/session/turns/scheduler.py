@@ -98,6 +98,8 @@ class TurnScheduler:
         """
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
+        self._is_restarting = False
+        """A turn has crashed and is about to go on: nobody may take the session for interrupted."""
         self._owed: CommandCause | None = None
         """What asked for the work that runs, to be written with what comes of it."""
         self.error = ""
@@ -112,7 +114,7 @@ class TurnScheduler:
         """What the session is doing; computed, never stored."""
         if self.error:
             return "error"
-        if self.is_busy:
+        if self.is_busy or self._is_restarting:
             return self._turn_status
         turn = self._log.state.turn
         if turn.wait is not None:
@@ -386,8 +388,10 @@ class TurnScheduler:
                 failure = error or SessionError("the turn ended without an end")
                 about = {"session": self._log.session_id}
                 logger.error("a turn crashed", exc_info=failure, extra=about)
+                self._is_restarting = True
                 await self.restart(failure)
         finally:
+            self._is_restarting = False
             settled.set()
             self._set_status(self.status)
 
