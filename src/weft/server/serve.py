@@ -29,6 +29,7 @@ from weft.server.operations import OPERATIONS
 from weft.server.page_tokens import TokenStore
 from weft.server.projects import ServedProjects
 from weft.server.router import api_router
+from weft.server.routes.mcp_route import mcp_route
 from weft.server.server_parts import ServerParts
 from weft.server.static import PageFiles, page_folder
 from weft.server.telemetry.traces import SessionTracer, SpanSink
@@ -142,7 +143,8 @@ class WeftServer:
         port = None if self.address.unix else self.port
         allowed = allowed_origins(names, port, self.address.scheme)
         page = WebSocketRoute("/api/ws", page_endpoint(self.parts))
-        router = api_router(OPERATIONS, self.parts, [page, *self._page.routes()])
+        mcp = mcp_route(self.parts.projects.main)
+        router = api_router(OPERATIONS, self.parts, [page, mcp, *self._page.routes()])
         gate = RequestGate(router, allowed, self.tokens, self._clock)
         return uvicorn.Config(
             gate,

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 def run(arguments: ParsedArguments) -> int:
     """Carry out an `mcp` command."""
+    if arguments.verb == "mcp serve":
+        from weft.cli.mcp.serve_command import run_server  # few do
+
+        return run_server(make_app(arguments))
     servers = make_app(arguments).mcp
     match arguments.verb:
         case "mcp add":

@@ -67,6 +67,7 @@ MCP_VERBS: Final = (
     CommandSpec("logout", "Forget the login to a server", "NAME"),
     CommandSpec("allow", "Let a server that this project names be started", "NAME"),
     CommandSpec("refuse", "Never start a server that this project names", "NAME"),
+    CommandSpec("serve", "Offer Weft to other agents, as an MCP server over standard input"),
     CommandSpec(
         "import",
         "Show the servers of another agent: claude, codex, opencode, vscode, or a file",

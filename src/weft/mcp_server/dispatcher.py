@@ -1,0 +1,304 @@
+"""MCP server: requests of two eras in, results out.
+
+A client before 2026-07-28 begins with `initialize` and can then be asked questions of ours.  A
+newer one says with every request who it is, and is asked by a result that lets it make the call
+again.  Which one a request is of is told by the request itself, so that both can use one server.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from weft.errors import UsageError, WeftError
+from weft.mcp_server.catalogue import (
+    INVALID_PARAMS,
+    RESOURCE_NOT_FOUND,
+    CallClient,
+    ElicitationReply,
+    InputNeeded,
+    RequestProblem,
+    ResourceMissing,
+    ServedOffer,
+    ServedResource,
+    ServedTool,
+)
+from weft.version import __version__
+
+logger = logging.getLogger(__name__)
+
+MODERN: Final = "2026-07-28"
+HANDSHAKES: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+METHOD_NOT_FOUND: Final = -32601
+INTERNAL_ERROR: Final = -32603
+UNSUPPORTED_VERSION: Final = -32022
+META: Final = "io.modelcontextprotocol/"
+_INFO: Final = {"name": "weft", "title": "Weft", "version": __version__}
+_QUESTION: Final = "question"
+_CACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
+"""Sessions come and go: nothing of a list is good for longer than the moment."""
+
+AskOlder = Callable[[str, dict[str, Any]], Awaitable[Any]]
+"""A request of ours to an older client: method and parameters in, its result out."""
+Notify = Callable[[str, dict[str, Any]], None]
+
+
+class ClientConnection(msgspec.Struct):
+    """What is known of a client on one connection."""
+
+    ask: AskOlder
+    notify: Notify
+    version: str = ""
+    """What an older client and we agreed on."""
+    can_be_asked: bool = False
+
+
+class _Call(CallClient):
+    """The client of one request."""
+
+    def __init__(self, connection: ClientConnection, params: dict[str, Any], era: str) -> None:
+        meta = _dict(params.get("_meta"))
+        self._connection = connection
+        self._token = meta.get("progressToken")
+        self._progress = 0
+        self.is_modern = era == MODERN
+        told = _dict(meta.get(f"{META}clientCapabilities"))
+        self.can_be_asked = _takes_forms(told) if self.is_modern else connection.can_be_asked
+        state = params.get("requestState")
+        self.state = state if isinstance(state, str) else ""
+        answers = _dict(params.get("inputResponses"))
+        self.reply = _reply_in(answers.get(_QUESTION)) if _QUESTION in answers else None
+
+    def progress(self, message: str) -> None:
+        if isinstance(self._token, (int, str)):
+            self._progress += 1
+            told = {"progressToken": self._token, "progress": self._progress, "message": message}
+            self._connection.notify("notifications/progress", told)
+
+    async def ask(self, message: str, schema: dict[str, Any], state: str) -> ElicitationReply:
+        if self.is_modern:
+            raise InputNeeded(message, schema, state)
+        params = {"message": message, "requestedSchema": schema}
+        if self._connection.version == "2025-11-25":
+            params["mode"] = "form"
+        return _reply_in(await self._connection.ask("elicitation/create", params))
+
+
+class McpDispatcher:
+    """Answers the requests of all clients of one server."""
+
+    def __init__(self, offer: ServedOffer) -> None:
+        self._offer = offer
+        self._tools = {tool.name: tool for tool in offer.tools}
+
+    async def answer(
+        self, method: str, params: dict[str, Any], connection: ClientConnection
+    ) -> dict[str, Any]:
+        """The result of a request.
+
+        Raises:
+            RequestProblem: it is answered with an error.
+        """
+        era = _dict(params.get("_meta")).get(f"{META}protocolVersion")
+        if era is None:
+            return await self._answer_older(method, params, connection)
+        if era != MODERN:
+            known = {"supported": [MODERN], "requested": str(era)[:80]}
+            raise RequestProblem(UNSUPPORTED_VERSION, "Unsupported protocol version", known)
+        try:
+            result = await self._answer_newer(method, params, _Call(connection, params, MODERN))
+        except InputNeeded as needed:
+            asked = {"message": needed.message, "requestedSchema": needed.schema, "mode": "form"}
+            return {
+                "resultType": "input_required",
+                "inputRequests": {_QUESTION: {"method": "elicitation/create", "params": asked}},
+                "requestState": needed.state,
+            }
+        about = {f"{META}serverInfo": _INFO}
+        return {"resultType": "complete", **result, "_meta": about}
+
+    # -- eras
+
+    async def _answer_older(
+        self, method: str, params: dict[str, Any], connection: ClientConnection
+    ) -> dict[str, Any]:
+        match method:
+            case "initialize":
+                return self._initialized(params, connection)
+            case "ping":
+                return {}
+        return await self._answered(method, params, _Call(connection, params, ""))
+
+    def _initialized(self, params: dict[str, Any], connection: ClientConnection) -> dict[str, Any]:
+        wanted = params.get("protocolVersion")
+        # One that we do not know may still speak the newest that we do.
+        connection.version = wanted if wanted in HANDSHAKES else HANDSHAKES[0]
+        connection.can_be_asked = _takes_forms(_dict(params.get("capabilities")))
+        return {
+            "protocolVersion": connection.version,
+            "capabilities": self._capabilities(),
+            "serverInfo": _INFO,
+            "instructions": self._offer.instructions,
+        }
+
+    async def _answer_newer(
+        self, method: str, params: dict[str, Any], call: _Call
+    ) -> dict[str, Any]:
+        if method == "server/discover":
+            return {
+                "supportedVersions": [MODERN],
+                "capabilities": self._capabilities(),
+                "instructions": self._offer.instructions,
+                **_CACHED,
+            }
+        result = await self._answered(method, params, call)
+        is_cacheable = method.endswith("/list") or method == "resources/read"
+        return {**result, **_CACHED} if is_cacheable else result
+
+    def _capabilities(self) -> dict[str, Any]:
+        return {"tools": {}, "resources": {}, "prompts": {}}
+
+    # -- what both have
+
+    async def _answered(self, method: str, params: dict[str, Any], call: _Call) -> dict[str, Any]:
+        offer = self._offer
+        match method:
+            case "tools/list":
+                return {"tools": [_tool(tool) for tool in offer.tools]}
+            case "tools/call":
+                return await self._called(params, call)
+            case "resources/list":
+                return {"resources": [_resource(each) for each in await offer.resources()]}
+            case "resources/templates/list":
+                found = [_resource(each, "uriTemplate") for each in offer.templates]
+                return {"resourceTemplates": found}
+            case "resources/read":
+                return await self._read(_text(params, "uri"), call)
+            case "prompts/list":
+                return {"prompts": [_prompt(each) for each in await offer.prompts()]}
+            case "prompts/get":
+                return await self._prompted(params)
+        raise RequestProblem(METHOD_NOT_FOUND, f"Method not found: {method[:80]}")
+
+    async def _called(self, params: dict[str, Any], call: _Call) -> dict[str, Any]:
+        name = _text(params, "name")
+        tool = self._tools.get(name)
+        if tool is None:
+            raise RequestProblem(INVALID_PARAMS, f"Unknown tool: {name[:80]}")
+        args = params.get("arguments") or {}
+        if not isinstance(args, dict):
+            raise RequestProblem(INVALID_PARAMS, "the arguments are no object")
+        try:
+            _check(tool, args)
+            text = await tool.run(args, call)
+        except WeftError as error:
+            # For the model of the other side, which can do something about it.
+            return {"content": [_said(str(error) or type(error).__name__)], "isError": True}
+        return {"content": [_said(text)], "isError": False}
+
+    async def _read(self, uri: str, call: _Call) -> dict[str, Any]:
+        try:
+            text = await self._offer.read(uri)
+        except ResourceMissing as error:
+            code = INVALID_PARAMS if call.is_modern else RESOURCE_NOT_FOUND
+            raise RequestProblem(code, str(error), {"uri": uri}) from error
+        return {"contents": [{"uri": uri, "mimeType": "text/markdown", "text": text}]}
+
+    async def _prompted(self, params: dict[str, Any]) -> dict[str, Any]:
+        given = _dict(params.get("arguments")).get("arguments", "")
+        try:
+            text = await self._offer.prompt(_text(params, "name"), str(given))
+        except UsageError as error:
+            raise RequestProblem(INVALID_PARAMS, str(error)) from error
+        return {"messages": [{"role": "user", "content": _said(text)}]}
+
+
+def error_of(method: str, error: Exception) -> dict[str, Any]:
+    """The error that a request is answered with."""
+    if isinstance(error, RequestProblem):
+        more = {} if error.data is None else {"data": error.data}
+        return {"code": error.code, "message": str(error), **more}
+    if isinstance(error, WeftError):
+        return {"code": INTERNAL_ERROR, "message": str(error)}
+    logger.error("%s could not be answered", method, exc_info=error)
+    return {"code": INTERNAL_ERROR, "message": type(error).__name__}
+
+
+# --- on the wire ---------------------------------------------------------------------------
+
+
+def _tool(tool: ServedTool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.schema,
+        "annotations": {"readOnlyHint": tool.only_reads},
+    }
+
+
+def _resource(resource: ServedResource, key: str = "uri") -> dict[str, Any]:
+    return {
+        key: resource.uri,
+        "name": resource.name,
+        "description": resource.description,
+        "mimeType": resource.mime_type,
+    }
+
+
+def _prompt(prompt: Any) -> dict[str, Any]:
+    about = prompt.hint or "what follows the command"
+    argument = {"name": "arguments", "description": about, "required": False}
+    return {"name": prompt.name, "description": prompt.description, "arguments": [argument]}
+
+
+def _said(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _text(params: dict[str, Any], key: str) -> str:
+    found = params.get(key)
+    if not isinstance(found, str) or not found:
+        raise RequestProblem(INVALID_PARAMS, f"{key!r} is missing")
+    return found
+
+
+_KINDS: Final[dict[str, type]] = {"string": str, "integer": int, "boolean": bool}
+
+
+def _check(tool: ServedTool, args: dict[str, Any]) -> None:
+    """Refuse arguments that a tool does not have: one that is misspelled would do nothing."""
+    for name in args:
+        if name not in tool.properties:
+            known = ", ".join(tool.properties) or "none"
+            raise UsageError(f"{tool.name} has no argument {name[:80]!r}; it has {known}")
+    for name, about in tool.properties.items():
+        value = args.get(name)
+        if value is None:
+            if name in tool.required:
+                raise UsageError(f"{tool.name} needs {name!r}")
+            continue
+        kind = _KINDS[about["type"]]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise UsageError(f"{name!r} is to be a {about['type']}")
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _takes_forms(capabilities: dict[str, Any]) -> bool:
+    told = capabilities.get("elicitation")
+    # Before there were kinds of them, an empty object meant forms.
+    return isinstance(told, dict) and (not told or "form" in told)
+
+
+def _reply_in(value: Any) -> ElicitationReply:
+    """An answer; what is none counts as no answer."""
+    told = _dict(value)
+    content = told.get("content")
+    return ElicitationReply(
+        str(told.get("action", "cancel")), content if isinstance(content, dict) else None
+    )
