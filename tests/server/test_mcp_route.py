@@ -141,6 +141,7 @@ async def test_a_name_in_the_head_is_the_name_in_the_body(plain_world: World) ->
     async with serving(plain_world, ScriptedModel([])) as served:
         for name, status in (
             ("weft_sessions", 200),
+            ("  weft_sessions \t", 200),
             ("=?base64?d2VmdF9zZXNzaW9ucw==?=", 200),
             ("weft_read", 400),
             ("=?base64?!!?=", 400),

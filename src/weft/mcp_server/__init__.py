@@ -6,10 +6,38 @@ application's public calls, so that rules, permission requests and masks hold as
 client.  Who may ask over HTTP is decided by `server/`.
 """
 
-from weft.mcp_server.catalogue import ServedOffer
+from weft.mcp_server.catalogue import (
+    INVALID_PARAMS,
+    MISSING_CAPABILITY,
+    CallClient,
+    RequestProblem,
+    ResourceMissing,
+    RunTool,
+    ServedOffer,
+    ServedPrompt,
+    ServedResource,
+    ServedTool,
+    ToolReply,
+)
 from weft.mcp_server.dispatcher import McpDispatcher
 from weft.mcp_server.http_endpoint import McpHttpEndpoint
 from weft.mcp_server.session_offer import weft_offer
 from weft.mcp_server.stdio_loop import serve_stdio
 
-__all__ = ["McpDispatcher", "McpHttpEndpoint", "ServedOffer", "serve_stdio", "weft_offer"]
+__all__ = [
+    "INVALID_PARAMS",
+    "MISSING_CAPABILITY",
+    "CallClient",
+    "McpDispatcher",
+    "McpHttpEndpoint",
+    "RequestProblem",
+    "ResourceMissing",
+    "RunTool",
+    "ServedOffer",
+    "ServedPrompt",
+    "ServedResource",
+    "ServedTool",
+    "ToolReply",
+    "serve_stdio",
+    "weft_offer",
+]

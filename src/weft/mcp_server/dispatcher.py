@@ -23,6 +23,7 @@ from weft.mcp_server.catalogue import (
     RequestProblem,
     ResourceMissing,
     ServedOffer,
+    ServedPrompt,
     ServedResource,
     ServedTool,
 )
@@ -53,7 +54,8 @@ class ClientConnection(msgspec.Struct):
     notify: Notify
     version: str = ""
     """What an older client and we agreed on."""
-    can_be_asked: bool = False
+    capabilities: dict[str, Any] = {}
+    """What an older client said that it can."""
 
 
 class _Call(CallClient):
@@ -63,28 +65,48 @@ class _Call(CallClient):
         meta = _dict(params.get("_meta"))
         self._connection = connection
         self._token = meta.get("progressToken")
-        self._progress = 0
+        self._progress = 0.0
         self.is_modern = era == MODERN
-        told = _dict(meta.get(f"{META}clientCapabilities"))
-        self.can_be_asked = _takes_forms(told) if self.is_modern else connection.can_be_asked
+        self._wants_log = f"{META}logLevel" in meta or not self.is_modern
+        self.capabilities = (
+            _dict(meta.get(f"{META}clientCapabilities"))
+            if self.is_modern
+            else connection.capabilities
+        )
+        self.can_be_asked = _takes_forms(self.capabilities)
         state = params.get("requestState")
         self.state = state if isinstance(state, str) else ""
-        answers = _dict(params.get("inputResponses"))
-        self.reply = _reply_in(answers.get(_QUESTION)) if _QUESTION in answers else None
+        self.replies = _dict(params.get("inputResponses"))
 
-    def progress(self, message: str) -> None:
+    @property
+    def reply(self) -> ElicitationReply | None:
+        return _reply_in(self.replies[_QUESTION]) if _QUESTION in self.replies else None
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         if isinstance(self._token, (int, str)):
-            self._progress += 1
+            self._progress = self._progress + 1 if done is None else done
             told = {"progressToken": self._token, "progress": self._progress, "message": message}
-            self._connection.notify("notifications/progress", told)
+            more = {} if total is None else {"total": total}
+            self._connection.notify("notifications/progress", {**told, **more})
+
+    def log(self, text: str) -> None:
+        if self._wants_log:
+            self._connection.notify("notifications/message", {"level": "info", "data": text})
+
+    async def need(self, requests: dict[str, Any], state: str) -> dict[str, Any]:
+        if self.is_modern:
+            raise InputNeeded(requests, state)
+        return {
+            name: await self._connection.ask(request["method"], request["params"])
+            for name, request in requests.items()
+        }
 
     async def ask(self, message: str, schema: dict[str, Any], state: str) -> ElicitationReply:
-        if self.is_modern:
-            raise InputNeeded(message, schema, state)
         params = {"message": message, "requestedSchema": schema}
-        if self._connection.version == "2025-11-25":
+        if self.is_modern or self._connection.version == "2025-11-25":
             params["mode"] = "form"
-        return _reply_in(await self._connection.ask("elicitation/create", params))
+        asked = {_QUESTION: {"method": "elicitation/create", "params": params}}
+        return _reply_in((await self.need(asked, state))[_QUESTION])
 
 
 class McpDispatcher:
@@ -108,15 +130,13 @@ class McpDispatcher:
         if era != MODERN:
             known = {"supported": [MODERN], "requested": str(era)[:80]}
             raise RequestProblem(UNSUPPORTED_VERSION, "Unsupported protocol version", known)
+        if not isinstance(params["_meta"].get(f"{META}clientCapabilities"), dict):
+            raise RequestProblem(INVALID_PARAMS, "_meta does not say what the client can")
         try:
             result = await self._answer_newer(method, params, _Call(connection, params, MODERN))
         except InputNeeded as needed:
-            asked = {"message": needed.message, "requestedSchema": needed.schema, "mode": "form"}
-            return {
-                "resultType": "input_required",
-                "inputRequests": {_QUESTION: {"method": "elicitation/create", "params": asked}},
-                "requestState": needed.state,
-            }
+            more = {"requestState": needed.state} if needed.state else {}
+            return {"resultType": "input_required", "inputRequests": needed.requests, **more}
         about = {f"{META}serverInfo": _INFO}
         return {"resultType": "complete", **result, "_meta": about}
 
@@ -130,16 +150,18 @@ class McpDispatcher:
                 return self._initialized(params, connection)
             case "ping":
                 return {}
+            case more if more in self._offer.older_methods:
+                return await self._offer.older_methods[more](params)
         return await self._answered(method, params, _Call(connection, params, ""))
 
     def _initialized(self, params: dict[str, Any], connection: ClientConnection) -> dict[str, Any]:
         wanted = params.get("protocolVersion")
         # One that we do not know may still speak the newest that we do.
         connection.version = wanted if wanted in HANDSHAKES else HANDSHAKES[0]
-        connection.can_be_asked = _takes_forms(_dict(params.get("capabilities")))
+        connection.capabilities = _dict(params.get("capabilities"))
         return {
             "protocolVersion": connection.version,
-            "capabilities": self._capabilities(),
+            "capabilities": {**self._capabilities(), **self._offer.older_capabilities},
             "serverInfo": _INFO,
             "instructions": self._offer.instructions,
         }
@@ -159,7 +181,8 @@ class McpDispatcher:
         return {**result, **_CACHED} if is_cacheable else result
 
     def _capabilities(self) -> dict[str, Any]:
-        return {"tools": {}, "resources": {}, "prompts": {}}
+        completes: dict[str, Any] = {} if self._offer.complete is None else {"completions": {}}
+        return {"tools": {}, "resources": {}, "prompts": {}, **completes}
 
     # -- what both have
 
@@ -173,14 +196,18 @@ class McpDispatcher:
             case "resources/list":
                 return {"resources": [_resource(each) for each in await offer.resources()]}
             case "resources/templates/list":
-                found = [_resource(each, "uriTemplate") for each in offer.templates]
-                return {"resourceTemplates": found}
+                made = [_resource(each, "uriTemplate") for each in offer.templates]
+                return {"resourceTemplates": made}
             case "resources/read":
                 return await self._read(_text(params, "uri"), call)
             case "prompts/list":
                 return {"prompts": [_prompt(each) for each in await offer.prompts()]}
             case "prompts/get":
-                return await self._prompted(params)
+                return await self._prompted(params, call)
+            case "completion/complete" if offer.complete is not None:
+                ref, argument = _dict(params.get("ref")), _dict(params.get("argument"))
+                found = await offer.complete(ref, argument)
+                return {"completion": {"values": found[:100], "hasMore": len(found) > 100}}
         raise RequestProblem(METHOD_NOT_FOUND, f"Method not found: {method[:80]}")
 
     async def _called(self, params: dict[str, Any], call: _Call) -> dict[str, Any]:
@@ -193,27 +220,30 @@ class McpDispatcher:
             raise RequestProblem(INVALID_PARAMS, "the arguments are no object")
         try:
             _check(tool, args)
-            text = await tool.run(args, call)
+            found = await tool.run(args, call)
+        except RequestProblem:
+            raise
         except WeftError as error:
             # For the model of the other side, which can do something about it.
             return {"content": [_said(str(error) or type(error).__name__)], "isError": True}
-        return {"content": [_said(text)], "isError": False}
+        content = [_said(found)] if isinstance(found, str) else found.content
+        return {"content": content, "isError": False}
 
     async def _read(self, uri: str, call: _Call) -> dict[str, Any]:
         try:
-            text = await self._offer.read(uri)
+            contents = await self._offer.read(uri)
         except ResourceMissing as error:
             code = INVALID_PARAMS if call.is_modern else RESOURCE_NOT_FOUND
             raise RequestProblem(code, str(error), {"uri": uri}) from error
-        return {"contents": [{"uri": uri, "mimeType": "text/markdown", "text": text}]}
+        return {"contents": contents}
 
-    async def _prompted(self, params: dict[str, Any]) -> dict[str, Any]:
-        given = _dict(params.get("arguments")).get("arguments", "")
+    async def _prompted(self, params: dict[str, Any], call: _Call) -> dict[str, Any]:
+        given = _dict(params.get("arguments"))
         try:
-            text = await self._offer.prompt(_text(params, "name"), str(given))
+            messages = await self._offer.prompt(_text(params, "name"), given, call)
         except UsageError as error:
             raise RequestProblem(INVALID_PARAMS, str(error)) from error
-        return {"messages": [{"role": "user", "content": _said(text)}]}
+        return {"messages": messages}
 
 
 def error_of(method: str, error: Exception) -> dict[str, Any]:
@@ -248,10 +278,12 @@ def _resource(resource: ServedResource, key: str = "uri") -> dict[str, Any]:
     }
 
 
-def _prompt(prompt: Any) -> dict[str, Any]:
-    about = prompt.hint or "what follows the command"
-    argument = {"name": "arguments", "description": about, "required": False}
-    return {"name": prompt.name, "description": prompt.description, "arguments": [argument]}
+def _prompt(prompt: ServedPrompt) -> dict[str, Any]:
+    arguments = [
+        {"name": name, "description": about, "required": name in prompt.required}
+        for name, about in prompt.arguments.items()
+    ]
+    return {"name": prompt.name, "description": prompt.description, "arguments": arguments}
 
 
 def _said(text: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import anyio
 import msgspec
 
 from weft.errors import WeftError
-from weft.mcp_server.catalogue import INVALID_PARAMS, RequestProblem
+from weft.mcp_server.catalogue import INVALID_PARAMS, MISSING_CAPABILITY, RequestProblem
 from weft.mcp_server.dispatcher import (
     HANDSHAKES,
     META,
@@ -49,6 +49,7 @@ _STATUS: Final = {
     HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
     INVALID_REQUEST: 400,
+    MISSING_CAPABILITY: 400,
 }
 """What a newer client is told by the status too."""
 
@@ -74,7 +75,7 @@ class _HttpSession:
         self.owner = owner
         """The token that greeted; no other can use the session."""
         self.version = ""
-        self.can_be_asked = False
+        self.capabilities: dict[str, Any] = {}
         self.questions: dict[str, _Question] = {}
         self.running: dict[int | str, anyio.CancelScope] = {}
 
@@ -88,8 +89,10 @@ class McpHttpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of HTTP."""
+        # RFC 9110, 5.5: blanks around a value are none of it.
         headers = {
-            name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]
+            name.decode("latin-1"): text.decode("latin-1").strip(" \t")
+            for name, text in scope["headers"]
         }
         match scope["method"]:
             case "POST":
@@ -157,15 +160,15 @@ class McpHttpEndpoint:
             ask=_no_question,
             notify=lambda method, params: None,
             version=known.version,
-            can_be_asked=known.can_be_asked,
+            capabilities=known.capabilities,
         )
         status = 200
         more: tuple[tuple[bytes, bytes], ...] = ()
         answer = await _answered(self._dispatcher, message, connection)
         if "error" in answer and _is_modern(message, headers):
-            status = _STATUS.get(answer["error"]["code"], 200)
+            status = _status_of(answer["error"])
         if message.method == "initialize" and "result" in answer:
-            made.version, made.can_be_asked = connection.version, connection.can_be_asked
+            made.version, made.capabilities = connection.version, connection.capabilities
             name = secrets.token_urlsafe(24)
             if len(self._sessions) >= MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
@@ -175,8 +178,14 @@ class McpHttpEndpoint:
         await _reply(send, status, body, more=more)
 
 
+def _status_of(error: dict[str, Any]) -> int:
+    # Of parameters only what stands in the envelope is a matter of HTTP.
+    is_envelope = error["code"] == INVALID_PARAMS and error["message"].startswith("_meta")
+    return 400 if is_envelope else _STATUS.get(error["code"], 200)
+
+
 class _CallStream:
-    """The answer to one call, as a stream of events."""
+    """The answer to one call: JSON where nothing comes before it, and else a stream of events."""
 
     def __init__(
         self, message: _Message, session: _HttpSession | None, dispatcher: McpDispatcher
@@ -184,38 +193,58 @@ class _CallStream:
         self._message = message
         self._session = session
         self._dispatcher = dispatcher
-        self._sending, self._pieces = anyio.create_memory_object_stream[bytes](math.inf)
+        self._sending, self._pieces = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
         self._waiting = 0
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Make the call, and send what comes of it until the client goes."""
-        head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
         number, session = self._message.id, self._session
         assert number is not None
+        is_sent = False
         async with anyio.create_task_group() as group:
             if session is not None:
                 session.running[number] = group.cancel_scope
             group.start_soon(self._watch, receive, group.cancel_scope)
             group.start_soon(self._call)
             with self._pieces:
-                await self._send_all(send)
+                is_sent = await self._send_all(send)
             group.cancel_scope.cancel()
         if session is not None:
             session.running.pop(number, None)
         with anyio.move_on_after(1):
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            if not is_sent:  # it was cancelled before there was anything to say
+                await _reply(send, 200)
+            else:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _send_all(self, send: Send) -> None:
+    async def _send_all(self, send: Send) -> bool:
+        """Send what comes; False where nothing was begun."""
+        has_begun = False
         while True:
-            piece = b": ping\n\n"
+            message: dict[str, Any] | None = None
             with anyio.move_on_after(PING_SECONDS):
                 try:
-                    piece = await self._pieces.receive()
+                    message = await self._pieces.receive()
                     self._waiting -= 1
                 except anyio.EndOfStream:
-                    return
+                    return has_begun
+            if message is not None and not has_begun and "method" not in message:
+                await self._send_alone(message, send)
+                return True
+            if not has_begun:
+                has_begun = True
+                head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+                await send({"type": "http.response.start", "status": 200, "headers": head})
+            piece = b": ping\n\n" if message is None else _event(message)
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def _send_alone(self, message: dict[str, Any], send: Send) -> None:
+        is_refused = "error" in message and self._session is None
+        status = _status_of(message["error"]) if is_refused else 200
+        body = msgspec.json.encode({"jsonrpc": "2.0", **message})
+        head = [_JSON, (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def _watch(self, receive: Receive, scope: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -228,7 +257,7 @@ class _CallStream:
             ask=self._ask,
             notify=lambda method, params: self._put({"method": method, "params": params}),
             version="" if session is None else session.version,
-            can_be_asked=session is not None and session.can_be_asked,
+            capabilities={} if session is None else session.capabilities,
         )
         with self._sending:
             answer = await _answered(self._dispatcher, self._message, connection)
@@ -239,8 +268,7 @@ class _CallStream:
         if is_note and self._waiting >= MOST_WAITING:
             return  # progress that no one reads
         self._waiting += 1
-        data = msgspec.json.encode({"jsonrpc": "2.0", **message})
-        self._sending.send_nowait(b"event: message\ndata: " + data + b"\n\n")
+        self._sending.send_nowait(message)
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         if self._session is None:
@@ -253,6 +281,11 @@ class _CallStream:
         finally:
             del self._session.questions[name]
         return question.result
+
+
+def _event(message: dict[str, Any]) -> bytes:
+    data = msgspec.json.encode({"jsonrpc": "2.0", **message})
+    return b"event: message\ndata: " + data + b"\n\n"
 
 
 class _Refusal(Exception):

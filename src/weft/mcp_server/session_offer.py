@@ -36,7 +36,6 @@ def weft_offer(app: App) -> ServedOffer:
     """All of it, for one open application."""
     served = _Offer(app)
     return ServedOffer(
-        title="Weft",
         instructions=_INSTRUCTIONS,
         tools=served.tools(),
         resources=served.resources,
@@ -205,22 +204,30 @@ class _Offer:
             for row in rows
         ]
 
-    async def read(self, uri: str) -> str:
+    async def read(self, uri: str) -> list[dict[str, Any]]:
         if not uri.startswith(SCHEME):
             raise ResourceMissing(f"there is no resource {uri[:200]!r}")
         try:
-            return await self._app.sessions.export_session(uri.removeprefix(SCHEME), "md")
+            text = await self._app.sessions.export_session(uri.removeprefix(SCHEME), "md")
         except SessionNotFound as error:
             raise ResourceMissing(f"there is no resource {uri[:200]!r}") from error
+        return [{"uri": uri, "mimeType": "text/markdown", "text": text}]
 
     async def prompts(self) -> list[ServedPrompt]:
         found = (await self._app.host.commands(self._app.project_path)).found.values()
         return [
-            ServedPrompt(name=each.name, description=each.description, hint=each.argument_hint)
+            ServedPrompt(
+                name=each.name,
+                description=each.description,
+                arguments={"arguments": each.argument_hint or "what follows the command"},
+            )
             for each in found
         ]
 
-    async def prompt(self, name: str, arguments: str) -> str:
+    async def prompt(
+        self, name: str, args: dict[str, Any], client: CallClient
+    ) -> list[dict[str, Any]]:
+        arguments = str(args.get("arguments", ""))
         session = await self._app.sessions.start_session(store="memory")
         try:
             # No one is asked: a command whose shell commands need permission is refused.
@@ -229,7 +236,8 @@ class _Offer:
             with anyio.CancelScope(shield=True):
                 await self._app.sessions.delete_session(session.id)
         texts = [part.text for part in found.content if isinstance(part, (Text, File))]
-        return "\n\n".join(text for text in texts if text)
+        text = "\n\n".join(text for text in texts if text)
+        return [{"role": "user", "content": {"type": "text", "text": text}}]
 
 
 def _described(kind: dict[str, Any], about: str) -> dict[str, Any]:
