@@ -9,11 +9,15 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Generator
 from typing import Any
 
 import anyio
 import pytest
 
+from tests.support.free_port import free_port
+from tests.support.mcp_http_server import http_client
+from tests.support.mcp_servers import called as server_call
 from tests.support.real_servers import FOLDERS
 from tests.support.world import World, request_lines
 from weft.providers.script import CallTool
@@ -81,6 +85,43 @@ async def test_a_real_server_lists_its_tools_and_answers(plain_world: World, pro
     results, _ = await told(plain_world, program, called(tool, **args))
     assert f"mcp__real__{tool}" in results[0]
     assert said in results[1]
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest) -> Generator[str]:
+    """Where the server listens that everything is tried with, in one of its modes."""
+    found = shutil.which("mcp-server-everything", path=":".join(map(str, FOLDERS)))
+    if found is None:
+        pytest.skip("mcp-server-everything is not installed: `make oracles`")
+    port = free_port()
+    with subprocess.Popen(
+        [found, request.param],
+        env={**os.environ, "PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        try:
+            # It says so when it listens.
+            while str(port) not in (line := running.stderr.readline()):
+                assert line, "it has ended"
+            yield f"http://localhost:{port}"
+        finally:
+            running.terminate()
+
+
+@pytest.mark.parametrize(
+    ("address", "transport", "path"),
+    [("streamableHttp", "http", "/mcp"), ("sse", "sse", "/sse")],
+    indirect=["address"],
+)
+async def test_a_real_server_answers_at_an_address(address: str, transport: str, path: str) -> None:
+    with anyio.fail_after(PATIENCE):
+        async with http_client(f"{address}{path}", transport=transport) as server:
+            outcome = await server_call(server, "get-sum", a=2, b=3)
+            assert outcome.text.endswith("The sum of 2 and 3 is 5.")
+            assert server.record.era == "2025-11-25"
 
 
 async def test_what_server_filesystem_does_to_files_is_known_judged_and_undone(

@@ -298,8 +298,13 @@ class HttpConnection(McpConnection):
             waiting.scope.cancel()
 
     async def end(self) -> None:
-        session = self._endpoint.session
-        if not session or isinstance(self._failure, SessionGone):
+        try:
+            await self._end_session()
+        finally:
+            await self._endpoint.aclose()
+
+    async def _end_session(self) -> None:
+        if not self._endpoint.session or isinstance(self._failure, SessionGone):
             return
         try:
             async with self._endpoint.asked("DELETE", self._versioned()) as reply:
@@ -532,7 +537,8 @@ class SseConnection(McpConnection):
         self._peer.close(why)
 
     async def end(self) -> None:
-        pass  # the end of the stream says it
+        # The end of the stream has said it.
+        await self._endpoint.aclose()
 
 
 def _as_answer(request: bytes, error: ErrorAnswer) -> bytes:

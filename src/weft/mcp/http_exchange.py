@@ -51,13 +51,18 @@ class HttpEndpoint:
         headers: HeaderPairs = (),
         authorization: ServerAuthorization | None = None,
     ) -> None:
-        """`headers` go with every request, to this address alone."""
+        """`headers` go with every request, to this address alone.  The transport is the endpoint's
+        own, and is closed with it."""
         self.url = url
         self._transport = transport
         self._headers = headers
         self._authorization = authorization
         self.session = ""
         """The id that an older server gave us."""
+
+    async def aclose(self) -> None:
+        """Close the connections that wait to be used again."""
+        await self._transport.aclose()
 
     @property
     def _has_own_key(self) -> bool:
