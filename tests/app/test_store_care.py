@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
 import pytest
 
+from tests.support.example_count import examples
+from tests.support.file_size_limit import file_size_limit
 from tests.support.world import World
-from weft.app.store_care import backup, checked, vacuum
-from weft.errors import UsageError
+from weft.app.store_care import VacuumReport, backup, checked, vacuum
+from weft.errors import StoreError, StoreUnavailable, UsageError
 from weft.messages import Text
 from weft.providers.scripted import ScriptedModel
 from weft.store.sqlite.maintenance import RecordReader
@@ -46,7 +50,7 @@ async def test_a_backup_replaces_nothing(shared_world: World, tmp_path: Path) ->
     path = await _made(shared_world)
     taken = tmp_path / "taken.db"
     taken.write_text("mine")
-    with pytest.raises(UsageError, match="replaces nothing"):
+    with pytest.raises(UsageError, match="overwrites nothing"):
         backup(path, taken)
     assert taken.read_text() == "mine"
 
@@ -68,6 +72,20 @@ DAMAGES = {
     "a fact that is missing": ("delete from facts where seq = 2", "fact 2 is missing"),
     "a fact that is none": (
         "update facts set body = cast('{' as blob) where seq = 3",
+        "log ses_",
+    ),
+    "the last fact": (
+        "delete from facts where (stream_no, seq) in "
+        "(select stream_no, max(seq) from facts group by stream_no)",
+        "were stored",
+    ),
+    "a blob that is gone": ("delete from blobs", "its content is missing"),
+    "a name that is no text": (
+        "update streams set name = cast(x'ff80' as text)",
+        "no text",
+    ),
+    "a fact that tells nonsense": (
+        """update facts set body = cast(replace(cast(body as text), '"node"', '"nose"') as blob)""",
         "log ses_",
     ),
     "a fact of another session": (
@@ -101,6 +119,50 @@ async def test_a_check_finds_a_page_that_was_overwritten(
     assert (await checked(copy)).problems != []
 
 
+@pytest.mark.parametrize("content", [b"", b"root:x:0:0:root:/root:/bin/bash\n" * 200])
+async def test_a_file_that_is_no_store_is_told_so(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    path.write_bytes(content)
+    if content:
+        assert (await checked(path)).problems
+    else:
+        with pytest.raises(StoreUnavailable, match="is no store"):
+            await checked(path)
+    assert path.read_bytes() == content
+
+
+async def test_no_damage_makes_a_check_fail_itself(shared_world: World, tmp_path: Path) -> None:
+    """Whatever is in the file: the check ends, and finds something or says why it cannot."""
+    copy = tmp_path / "copy.db"
+    backup(await _made(shared_world), copy)
+    whole = copy.read_bytes()
+    for seed in range(examples(60)):
+        some = random.Random(seed)
+        data = bytearray(whole)
+        for _ in range(some.choice((1, 30, 400))):
+            data[some.randrange(len(data))] ^= 1 << some.randrange(8)
+        copy.write_bytes(data)
+        with suppress(StoreError):
+            await checked(copy)
+
+
+async def test_a_backup_says_which_disk_is_full(shared_world: World, tmp_path: Path) -> None:
+    path, target = await _made(shared_world), tmp_path / "copy.db"
+    with file_size_limit(64 * 1024), pytest.raises(StoreUnavailable) as full:
+        backup(path, target)
+    assert "the disk is full" in str(full.value)
+    assert str(target) in str(full.value)
+    assert list(tmp_path.glob("*copy*")) == []
+
+
+async def test_a_folder_that_is_none_cannot_take_a_backup(
+    shared_world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreUnavailable, match=r"cannot write .*Not a directory"):
+        backup(await _made(shared_world), tmp_path / "file" / "copy.db")
+
+
 async def test_a_vacuum_says_what_it_gave_back(shared_world: World) -> None:
     path = await _made(shared_world)
     async with shared_world.open(ScriptedModel(["Two."])) as app:
@@ -116,6 +178,10 @@ async def test_a_vacuum_says_what_it_gave_back(shared_world: World) -> None:
     assert report.freed > 3_000_000
     assert report.bytes_after < report.bytes_before
     assert (await checked(path)).problems == []
+
+
+def test_a_vacuum_never_frees_less_than_nothing() -> None:
+    assert VacuumReport(bytes_before=10, bytes_after=25, unnamed_bytes=0).freed == 0
 
 
 async def test_forks_are_replayed_with_what_they_share(shared_world: World, tmp_path: Path) -> None:

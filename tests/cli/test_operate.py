@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.support.weft_program import WeftProgram
+from tests.support.weft_program import WeftProgram, text
 from tests.support.world import PATIENCE, World
 from weft.cli.operate.session_overview import SessionLine, in_order, overview
 from weft.events import PermissionRequest
 from weft.ids import SessionId
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
+
+
+@pytest.fixture
+def short() -> Iterator[WeftProgram]:
+    """The program below a path that is short enough for a socket in it, as in a home folder."""
+    with tempfile.TemporaryDirectory(prefix="weft") as folder:
+        program = WeftProgram(Path(folder))
+        yield program
+        program.close()
 
 
 @pytest.mark.anyio
@@ -120,6 +132,63 @@ def test_a_prompt_in_the_background_is_worked_on_by_a_server(weft: WeftProgram) 
 
 
 @pytest.mark.process
+def test_prompts_in_the_background_that_come_at_once_share_one_server(short: WeftProgram) -> None:
+    """On a machine that never had a server, by the path of a socket that the kernel takes."""
+    script = short.script("Done.")
+    running = [short.start("--bg", "-m", script, "--name", f"At once {n}", "Go") for n in range(3)]
+    try:
+        ends = [each.communicate() for each in running]
+        assert [each.returncode for each in running] == [0, 0, 0], ends
+        servers = json.loads(short.run("serve", "status", "--json").stdout)
+        assert [each["url"] for each in servers] == [f"unix:{short.data}/server/background.sock"]
+    finally:
+        stopped = short.run("serve", "stop")
+    assert stopped.returncode == 0
+
+
+@pytest.mark.process
+def test_what_is_piped_in_goes_with_a_prompt_in_the_background(short: WeftProgram) -> None:
+    script = short.script({"when": {"user_says": "Explain\n\nline 1"}, "steps": [text("Seen.")]})
+    try:
+        started = short.run("--bg", "-m", script, "Explain", stdin="line 1\n")
+        assert started.returncode == 0, started.stderr
+        assert "line 1" in short.run("logs", started.stdout.strip()).stdout
+        # What cannot be begun leaves no empty session behind.
+        refused = short.run("--bg", "-m", "local:no-such-model", "Explain")
+        assert refused.returncode != 0
+        assert len(json.loads(short.run("ps", "--json").stdout)) == 1
+    finally:
+        assert short.run("serve", "stop").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--disallowedTools", "Bash(rm *)"],
+        ["--allowedTools", "Read"],
+        ["--continue"],
+        ["--resume", "ses_1"],
+        ["--ephemeral"],
+        ["--no-sandbox"],
+        ["--add-dir", "/tmp"],
+        ["--mcp-config", "{}"],
+        ["--output-format", "json"],
+        ["--print"],
+        ["--set", "model.default=x"],
+        ["--permission-mode", "dontAsk"],
+    ],
+)
+def test_an_option_that_the_server_would_not_know_of_is_refused(
+    options: list[str], weft: WeftProgram
+) -> None:
+    """A rule that is left out in silence would be a veto that is missing."""
+    done = weft.call("--bg", *options, "Go")
+    assert done.returncode == 2
+    assert f"--bg takes no {options[0]}" in done.stderr
+    assert not (weft.data / "server").exists()
+
+
+@pytest.mark.process
 def test_the_store_is_backed_up_checked_and_shrunk_from_the_command_line(
     weft: WeftProgram,
 ) -> None:
@@ -137,3 +206,6 @@ def test_the_store_is_backed_up_checked_and_shrunk_from_the_command_line(
     assert json.loads(weft.run("store", "vacuum", "--json").stdout)["freed"] >= 0
     assert "there is no store" in weft.run("store", "verify", "/no/such").stderr
     assert "takes the file" in weft.run("store", "backup").stderr
+    assert "takes the file" in weft.call("store", "backup", "").stderr
+    other = weft.call("store", "verify", "/etc/passwd")
+    assert (other.returncode, other.stdout) == (1, "the file: file is not a database\n")

@@ -94,6 +94,13 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
+def test_a_server_that_is_about_to_listen_keeps_its_unix_socket(tmp_path: Path) -> None:
+    """Another one must not take it for what a dead server left."""
+    address = ServerAddress(unix=str(tmp_path / "s"))
+    with bound_socket(address), pytest.raises(UsageError, match="in use"):
+        bound_socket(address)
+
+
 async def test_a_unix_socket_is_the_users_alone(plain_world: World, tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     address = ServerAddress(unix=path)

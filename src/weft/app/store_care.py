@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from weft.errors import Corrupt
+from weft.errors import Corrupt, StoreUnavailable
 from weft.events import decode
 from weft.ids import SessionId
 from weft.session import replay_log
@@ -33,17 +33,39 @@ class StoreCheck(msgspec.Struct, kw_only=True):
 
 
 async def checked(path: Path) -> StoreCheck:
-    """Check a store: the file, every blob, and every log from its first fact on."""
+    """Check a store: the file, every blob, and every log from its first fact on.
+
+    Raises:
+        StoreUnavailable: it cannot be read at all, or is no store.
+    """
     found = StoreCheck(path=str(path), problems=list(problems(path)))
-    with closing(RecordReader(path)) as reader:
-        found.blobs = reader.blob_count
-        for stream in reader.streams:
-            found.logs += 1
-            try:
-                found.facts += await _replayed(stream, reader)
-            except Corrupt as error:
-                found.problems.append(f"log {stream}: {error.detail}")
+    try:
+        with closing(RecordReader(path)) as reader:
+            found.blobs = reader.blob_count
+            for stream, last in reader.streams.items():
+                found.logs += 1
+                found.facts += await _checked_log(stream, last, reader, found.problems)
+    except Corrupt as error:
+        if not any(each.startswith("the file: ") for each in found.problems):
+            found.problems.append(f"the file: {error.detail}")
     return found
+
+
+async def _checked_log(stream: str, last: int, reader: RecordReader, wrong: list[str]) -> int:
+    """Fold one log; returns how many facts it has."""
+    try:
+        count = await _replayed(stream, reader)
+    except Corrupt as error:
+        wrong.append(f"log {stream}: {error.detail}")
+    except StoreUnavailable:
+        raise
+    except Exception as error:  # whatever facts that were damaged do to the fold is damage
+        wrong.append(f"log {stream}: it cannot be folded ({type(error).__name__}: {error})")
+    else:
+        if count != last:
+            wrong.append(f"log {stream}: it ends with fact {count}, and {last} were stored")
+        return count
+    return 0
 
 
 async def _replayed(stream: str, reader: RecordReader) -> int:

@@ -287,6 +287,8 @@ def _unix_socket(path: str) -> socket.socket:
             made.bind(path)
         finally:
             os.umask(before)
+        # At once: a socket that nobody listens on is taken for one that a dead server left.
+        made.listen(BACKLOG)
     except BaseException:
         made.close()
         raise

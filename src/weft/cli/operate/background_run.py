@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
 from weft.app import App
 from weft.cli.exit_codes import OK, CommandExit, first_of
+from weft.cli.options import run_options
 from weft.cli.parse import ParsedArguments
-from weft.cli.prompt_input import attached, compose
+from weft.cli.prompt_input import PromptParts, attached, compose, read_piped
 from weft.cli.server.serve import start_detached
 from weft.cli.session_options import make_app, session_options_of
 from weft.cli.stdio import tell, write_line
-from weft.errors import UsageError, WeftError
+from weft.errors import StoreError, UsageError, WeftError
 from weft.server import ServerRecord, connect, running_servers
 from weft.sha256 import sha256
 
@@ -23,11 +27,25 @@ SOCKET = "background.sock"
 """The unix socket of the server that is started for it; no port is opened."""
 LONGEST_PATH = 100
 """A little less than what the kernel takes as the path of a socket."""
+TAKEN: Final = frozenset(
+    (
+        *("bg", "cd", "image", "name", "tools", "system_prompt", "system_prompt_file"),
+        *("append_system_prompt", "append_system_prompt_file"),
+        *("model", "effort", "architect", "plan_model", "edit_model"),
+        *("permission_mode", "dangerously_skip_permissions", "plan"),
+        *("max_turns", "max_budget_usd", "max_tokens"),
+    )
+)
+"""Options that reach the server.  It has settings, rules and folders of its own: any other option
+is refused, because a deny rule that is left out in silence would be a veto that is missing.
+"""
 
 
 def run(arguments: ParsedArguments) -> int:
     """Start the session; returns when its prompt is durable."""
-    if not compose(arguments.words):
+    _check_options(arguments)
+    said = compose(arguments.words, piped=read_piped(has_prompt=bool(arguments.words)))
+    if not said:
         raise UsageError("--bg needs a prompt")
     app = make_app(arguments)
     server = running_server(app)
@@ -35,12 +53,21 @@ def run(arguments: ParsedArguments) -> int:
 
     async def main() -> int:
         try:
-            return await _started(app, server, token, arguments)
+            return await _started(app, server, token, said, arguments)
         except* (WeftError, CommandExit, OSError) as errors:
             raise first_of(errors) from None
         raise AssertionError("not reached")
 
     return anyio.run(main)
+
+
+def _check_options(arguments: ParsedArguments) -> None:
+    for option in run_options():
+        if option.key in arguments.values and option.key not in TAKEN:
+            name = next(each for each in option.names if each.startswith("--"))
+            raise UsageError(f"--bg takes no {name}: the session works in a server")
+    if arguments.text("permission_mode") == "dontAsk":
+        raise UsageError("--bg takes no --permission-mode dontAsk: the session waits for answers")
 
 
 def running_server(app: App) -> ServerRecord:
@@ -50,12 +77,26 @@ def running_server(app: App) -> ServerRecord:
     Raises:
         CommandExit: it did not start.
     """
-    found = running_servers(app.places.servers)
-    if not found:
-        start_detached(["serve", "--unix", str(socket_path(app.places.servers))])
-        found = running_servers(app.places.servers)
+    folder = app.places.servers
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _alone(folder):
+        found = running_servers(folder)
+        if not found:
+            start_detached(["serve", "--unix", str(socket_path(folder))])
+            found = running_servers(folder)
     here = [each for each in found if each.project_path == app.project_path]
     return (here or found)[0]
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """One after the other: of two that start a server at once, the second finds it."""
+    descriptor = os.open(folder / "background.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def socket_path(folder: Path) -> Path:
@@ -72,14 +113,24 @@ def socket_path(folder: Path) -> Path:
     return short / f"weft-{sha256(os.fsencode(path)).hexdigest()[:12]}.sock"
 
 
-async def _started(app: App, server: ServerRecord, token: str, arguments: ParsedArguments) -> int:
+async def _started(
+    app: App, server: ServerRecord, token: str, said: PromptParts, arguments: ParsedArguments
+) -> int:
     images = arguments.many("image")
-    said = (*compose(arguments.words), *await attached(app, arguments.words, images=images))
+    files = await attached(app, arguments.words, images=images, tell=tell)
     async with connect(server.url, token) as remote:
         settings = {"project_path": app.project_path, **session_settings(arguments)}
         session = await remote.sessions.start_session(**settings)
         options = session_options_of(arguments, headless=False)
-        await session.send_prompt(list(said), **options.limits)
+        try:
+            await session.send_prompt([*said, *files], **options.limits)
+        except StoreError:
+            raise  # lost on the way, perhaps after it was accepted
+        except WeftError:
+            # Without its prompt it is empty, and would be listed for ever.
+            with suppress(WeftError):
+                await remote.sessions.delete_session(session.id)
+            raise
     write_line(session.id)
     tell(f"it works in the background: `weft attach {session.id}` shows it, `weft ps` lists all")
     return OK

@@ -31,7 +31,7 @@ def run(arguments: ParsedArguments) -> int:
 
 
 def _backup(own: Path, arguments: ParsedArguments) -> int:
-    if len(arguments.words) != 1:
+    if len(arguments.words) != 1 or not arguments.words[0]:
         raise UsageError("weft store backup takes the file to write")
     target = _path(arguments.words[0])
     if target.is_dir():
