@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import subprocess
 import sys
@@ -123,3 +124,22 @@ def test_a_server_goes_on_in_the_background_is_found_and_is_stopped(weft: WeftPr
         stopped = run("serve", "stop")
     assert stopped.returncode == 0
     assert run("serve", "status").returncode == 1
+
+
+@pytest.mark.process
+def test_the_json_log_of_a_server_in_the_background_goes_where_standard_error_goes(
+    weft: WeftProgram,
+) -> None:
+    """Not to a file that no one can read, and that grows for as long as the server runs."""
+    port = free_port()
+    log = weft.home / "server.log"
+    with log.open("wb") as stderr:
+        words = ("serve", "--detach", "--port", str(port), "--log-format", "json")
+        assert weft.start(*words, stderr=stderr).wait() == 0
+    try:
+        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            connection.request("GET", "/api/health")
+            connection.getresponse().read()
+    finally:
+        assert weft.run("serve", "stop").returncode == 0
+    assert [json.loads(line)["logger"] for line in log.read_text().splitlines()]

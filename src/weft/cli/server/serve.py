@@ -52,7 +52,7 @@ def run(arguments: ParsedArguments) -> int:
         case "web":
             return _web(app, folder, arguments)
         case _ if arguments.flag("detach"):
-            return _detach()
+            return _detach(arguments)
     return _serve(app, arguments)
 
 
@@ -222,15 +222,16 @@ def _open_page(url: str) -> None:
         tell("no browser could be opened; open the link yourself")
 
 
-def _detach() -> int:
+def _detach(arguments: ParsedArguments) -> int:
     """Start the same command in the background, and wait until it serves."""
-    write_line(start_detached([word for word in sys.argv[1:] if word != "--detach"]))
+    words = [word for word in sys.argv[1:] if word != "--detach"]
+    write_line(start_detached(words, logs=arguments.text("log_format") == "json"))
     return OK
 
 
-def start_detached(words: list[str]) -> str:
+def start_detached(words: list[str], *, logs: bool = False) -> str:
     """Start a server in the background with these arguments, and wait until it serves; returns its
-    first line.
+    first line.  With `logs` it writes to our standard error for as long as it runs.
 
     Raises:
         CommandExit: it did not start.
@@ -240,7 +241,8 @@ def start_detached(words: list[str]) -> str:
             [sys.executable, "-m", "weft", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=complaints,
+            # A log in the unnamed file could not be read, and would fill the disk.
+            stderr=None if logs else complaints,
             start_new_session=True,
         )
         assert child.stdout is not None
