@@ -134,10 +134,31 @@ async def test_a_rule_that_forbids_edits_holds_for_a_hunk_too(world: World) -> N
         await session.send_message("one")
         hunk = (await session.net_changes())[0].hunks[0]
         await session.set_permission_mode("plan")
-        done = await session.revert_hunk("a.txt", hunk.id)
+        done = await session.revert_hunk("a.txt", hunk.id, input_id="not-allowed")
         assert not done.is_done
         assert "not allowed" in done.why
+        again = await session.revert_hunk("a.txt", hunk.id, input_id="not-allowed")
+        assert not again.is_done
+        assert "not allowed" in again.why
         assert "two\n" in world.read("a.txt")
+
+
+@pytest.mark.parametrize("text", ["one\x0c\ntwo\nthree\n", "one\r\ntwo\r\nthree\r\n", "x\n" * 9])
+async def test_a_hunk_is_put_back_in_a_file_with_odd_lines(text: str, world: World) -> None:
+    """Form feeds, the ends of Windows, and lines that are all equal."""
+    world.write("a.txt", "")
+    (world.project / "a.txt").write_bytes(text.encode())
+    model = ScriptedModel(
+        [[read("a.txt")], [write("a.txt", text + "added\n")], [SayText(text="done")]], info=INFO
+    )
+    async with open_world(world, model) as app:
+        session = await start(app)
+        await session.send_message("one")
+        (change,) = await session.net_changes()
+        assert (change.added, change.removed) == (1, 0)
+        done = await session.revert_hunk("a.txt", change.hunks[0].id)
+        assert done.is_done, done.why
+        assert (world.project / "a.txt").read_bytes() == text.encode()
 
 
 @pytest.mark.requirement("session:take_hunk")

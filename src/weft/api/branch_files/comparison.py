@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import stat
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, TypeAlias
 
+import anyio.to_thread
 import msgspec
 
 from weft.api.file_changes.hunks import FileHunk, file_hunks
@@ -123,7 +125,9 @@ async def compare_files(
         sides = [each.files.get(path) for each in (base, one, two)]
         if any(side is not None and side.is_folder for side in sides) or _is_one(sides):
             continue
-        found.append(compared(path, *[await _version(side, store) for side in sides]))
+        versions = [await _version(side, store) for side in sides]
+        # In a thread: comparing may take seconds, in which no session could say a word.
+        found.append(await anyio.to_thread.run_sync(partial(compared, path, *versions)))
     comparison = FileComparison(
         ancestor=ancestor,
         first=first,

@@ -19,6 +19,7 @@ from weft.providers import ModelInfo
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.fan.fan_keep import file_now
+from weft.workspace.boundaries.lines import lines_of, trimmed
 from weft.workspace.sandbox.merge import merge
 
 if TYPE_CHECKING:
@@ -83,9 +84,15 @@ async def change_file(
         mode="normal",
     )
     is_done = await anyio.to_thread.run_sync(_content, root, edit.path) == new
-    why = "" if is_done else f"it was not allowed, or could not be written ({reply.finish_reason})"
     head = (await session._port()).state.tree.head
-    return HunkOutcome(path=edit.path, is_done=is_done, node=head, why=why)
+    return HunkOutcome(path=edit.path, is_done=is_done, node=head, why=_why(is_done, reply))
+
+
+def _why(is_done: bool, reply: Reply) -> str:
+    if is_done:
+        return ""
+    ended = "" if reply.finish_reason == "stop" else f" ({reply.finish_reason})"
+    return f"it was not allowed, or could not be written{ended}"
 
 
 async def earlier_outcome(
@@ -106,8 +113,11 @@ async def earlier_outcome(
         max_turns=_MODEL_CALLS,
         mode="normal",
     )
-    is_done = reply.finish_reason == "stop"
-    return HunkOutcome(path=path, is_done=is_done, node=port.state.tree.head)
+    # By its calls, for the model says that it is done in any case.
+    is_done = reply.finish_reason == "stop" and not any(each.is_error for each in reply.messages)
+    return HunkOutcome(
+        path=path, is_done=is_done, node=port.state.tree.head, why=_why(is_done, reply)
+    )
 
 
 def _content(root: str, path: str) -> bytes | None:
@@ -143,32 +153,33 @@ def _calls(path: str, now: bytes | None, new: bytes | None) -> list[Sequence[Ste
         raise UsageError(f"{path} is no text") from error
     if before is None or before == text:
         return [[_call("write", path=path, content=text)]] if before != text else []
-    first, old, fresh = _replaced(before, text)
+    first, count, old, fresh = _replaced(before, text)
     if not old:
         return [[_call("read", path=path)], [_call("write", path=path, content=text)]]
-    count = max(1, old.count("\n"))
     return [
         [_call("read", path=path, offset=first + 1, limit=count)],
         [_call("edit", path=path, old_string=old, new_string=fresh)],
     ]
 
 
-def _replaced(before: str, after: str) -> tuple[int, str, str]:
-    """The first line that changes, from 0, and the shortest whole lines that are there once with
-    what stands in their place; empty where the text has no lines.
+def _replaced(before: str, after: str) -> tuple[int, int, str, str]:
+    """The first line that changes, from 0, how many do, and few whole lines that are there once
+    with what stands in their place; empty where the text has no lines.
     """
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    old, new = lines_of(before.encode()), lines_of(after.encode())
+    change = trimmed(old, new)
+    assert change is not None  # they differ
+    head, tail = change.old_start, len(old) - change.old_end
+    whole, step = before.encode(), 1
     while True:
-        piece = "".join(old[head : len(old) - tail])
-        if (piece and before.count(piece) == 1) or (head, tail) == (0, 0):
-            return head, piece, "".join(new[head : len(new) - tail])
-        head, tail = max(0, head - 1), max(0, tail - 1)
+        piece = b"".join(old[head : len(old) - tail])
+        if (piece and whole.count(piece) == 1) or (head, tail) == (0, 0):
+            break
+        head, tail = max(0, head - step), max(0, tail - step)
+        # In growing steps: a text of equal lines is searched as often as it has digits, not lines.
+        step *= 2
+    fresh = b"".join(new[head : len(new) - tail])
+    return head, len(old) - tail - head, piece.decode(), fresh.decode()
 
 
 def _call(name: str, **args: str | int) -> CallTool:

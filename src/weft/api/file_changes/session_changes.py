@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,8 @@ class SessionChanges:
         decision = judge(path if path.startswith("/") else f"{self._root}/{path}")
         if decision.verdict != "allow":
             return net_change(found, None, None, redact, decision.reason or "a rule forbids it")
-        return net_change(found, *await self._contents(found), redact)
+        contents = await self._contents(found)
+        return await anyio.to_thread.run_sync(net_change, found, *contents, redact)
 
     async def _contents(self, found: ChangedContents) -> tuple[bytes | None, bytes | None]:
         return (
@@ -98,7 +100,7 @@ class SessionChanges:
         one, two = text_of(found.before, before), text_of(found.after, after)
         if one is None or two is None:
             raise UsageError(f"{path} is no text, or its content is not stored")
-        text = with_hunk(path, one, two, hunk, is_taken=False)
+        text = await _with_hunk(path, one, two, hunk, is_taken=False)
         is_gone = not found.before.exists and text == ""
         edit = FileEdit(
             path=path,
@@ -127,7 +129,7 @@ async def take_hunk(
     two = "" if file.second is None else file.second.text
     if one is None or two is None:
         raise UsageError(f"{path} is no text, or its content is not stored")
-    text = with_hunk(path, one, two, hunk, is_taken=True)
+    text = await _with_hunk(path, one, two, hunk, is_taken=True)
     is_gone = file.second is None and text == ""
     edit = FileEdit(
         path=path,
@@ -137,6 +139,12 @@ async def take_hunk(
     )
     root = (await session._port()).state.about.project_path
     return await change_file(session, edit, root, input_id)
+
+
+async def _with_hunk(path: str, before: str, after: str, hunk: str, *, is_taken: bool) -> str:
+    # In a thread: comparing may take seconds, in which no session could say a word.
+    work = partial(with_hunk, path, before, after, hunk, is_taken=is_taken)
+    return await anyio.to_thread.run_sync(work)
 
 
 def _on_disk(root: str, path: str) -> bytes | None:
