@@ -109,6 +109,9 @@ async def test_row_edit_node_text_makes_a_revision_or_a_sibling(world: World) ->
         assert edited is not None
         assert (edited.id, view.get_state().full_text) == (middle.id, "Hello earth")
         assert view.checkout(last.id).full_text == "Hello world again"
+        grown = await app.loom.add_child(middle.id, " anew")
+        assert (edited.revision, last.parent_revision, grown.parent_revision) == (1, 0, 1)
+        assert await app.loom.full_text(grown.id) == "Hello earth anew"
         forked = view.edit_node_text(last.id, " too", fork=True)
         assert forked is not None
         assert (forked.parent_id, view.get_state().full_text) == (middle.id, "Hello world too")

@@ -115,6 +115,31 @@ async def test_row_complete_is_in_plan_order_whatever_the_order_of_arrival(world
         assert done.completions == (" late", " soon")
 
 
+async def test_row_complete_exactly_one_closing_event_ends_every_generation(
+    plain_world: World,
+) -> None:
+    good = model("good", " fine", " fine")
+    bad = model("bad", *[(Fail(error="AuthFailed", status=401),)] * 2)
+    stuck = model("stuck", (SayText(text=" begun and"), Stall(gate="g")))
+    async with plain_world.open(good, bad, stuck) as app:
+        for names, closing in (
+            (["good"], GenerationComplete),
+            (["good", "bad"], GenerationComplete),
+            (["bad"], GenerationError),
+            (["stuck"], GenerationCancelled),
+        ):
+            view = await view_of(app, *({"model": f"scripted:{name}"} for name in names))
+            events = []
+            with anyio.fail_after(20):
+                async for event in view.generate():
+                    events.append(event)
+                    if names == ["stuck"]:
+                        view.cancel()
+            ends = [type(event) for event in events if not isinstance(event, TokenReceived)]
+            assert ends == [closing], names
+            assert type(events[-1]) is closing
+
+
 @pytest.mark.requirement("event:BranchesStarted", "event:BranchFailed", "event:BranchesEnded")
 async def test_row_complete_keeps_the_others_when_one_branch_fails(world: World) -> None:
     good, bad = model("good", " fine"), model("bad", (Fail(error="AuthFailed", status=401),))
@@ -547,6 +572,19 @@ async def test_row_logprobs_are_kept_and_a_branch_starts_with_an_alternative(
         again = await app.loom.get(node.id)
         assert again.tokens == node.tokens
         assert "logprobs" not in again.metadata
+
+
+async def test_row_logprobs_a_node_without_them_says_so(plain_world: World) -> None:
+    async with plain_world.open(model("w", " plain")) as app:
+        view = await view_of(app, {"model": "scripted:w"})
+        view.set_logprobs(2)
+        done = (await events_of(view.generate()))[-1]
+        assert isinstance(done, GenerationComplete)
+        [node] = done.new_nodes
+        assert node.tokens is None
+        with pytest.raises(UsageError, match="reports none"):
+            view.branch_at_token(node.id, 0)
+        assert await app.loom.children(view.root_id) == [node]
 
 
 async def test_a_tree_that_has_grown_gets_a_name_once(world: World) -> None:
