@@ -20,7 +20,7 @@ from weft.errors import UsageError
 from weft.loom.formats.assembly import assembled
 from weft.loom.formats.basemode import dump_basemode
 from weft.loom.formats.own_json import dump_own
-from weft.loom.formats.plain_json import iso_time, seconds
+from weft.loom.formats.plain_json import MOST_BYTES, MOST_VALUES, iso_time, seconds
 from weft.loom.formats.tree_export import dump_html, dump_markdown
 from weft.loom.formats.tree_file import FORMAT_NAMES, format_of, parse_trees
 from weft.loom.node_record import NodeRecord, TreeRecord
@@ -336,6 +336,14 @@ def test_a_file_that_is_no_tree_gets_one_clear_sentence(data: bytes, says: str) 
         parse_trees(data)
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_file_of_very_many_small_values_is_refused_before_they_take_the_memory() -> None:
+    # Decoded, each of these takes twenty times the room that it has in the file.
+    data = b"[" + b"[]," * (MOST_VALUES // 2) + b"[]]"
+    assert len(data) < MOST_BYTES
+    with pytest.raises(UsageError, match=f"more than {MOST_VALUES} values"):
+        parse_trees(data)
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

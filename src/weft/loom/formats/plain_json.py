@@ -17,6 +17,9 @@ Json: TypeAlias = dict[str, Any]
 
 MOST_BYTES: Final = 512 * 1024 * 1024
 """Of a file; exports of years of chats have a fifth of that."""
+MOST_VALUES: Final = 32_000_000
+"""Of a file: a million nodes with all that is said of them.  Small values take twenty times the
+room in memory that they have in the file."""
 LONGEST_TEXT: Final = 16 * 1024 * 1024
 """Characters of one node."""
 LONGEST_ID: Final = 200
@@ -36,8 +39,11 @@ def decode_json(data: bytes) -> Any:
     """The value that the bytes are.
 
     Raises:
-        UsageError: they are no JSON, or nested too deep.
+        UsageError: they are no JSON, too many values, or nested too deep.
     """
+    # Commas in texts count as well: it is a bound, and has to be known before anything is decoded.
+    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise UsageError(f"the file has more than {MOST_VALUES} values; import it in parts")
     try:
         return msgspec.json.decode(data)
     except RecursionError:
