@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -385,6 +386,22 @@ async def test_a_tree_that_another_process_has_is_read(shared_world: World) -> N
                 await view.press(key, "can only be read")
                 await view.press("j", "read only")
             await view.press("v", "┌ Tree")
+
+
+async def test_a_tree_that_the_other_process_let_go_of_is_written_again(
+    shared_world: World,
+) -> None:
+    async with shared_world.open() as guest:
+        async with AsyncExitStack() as stack:
+            owner = await stack.enter_async_context(shared_world.open())
+            root, [first, *_], _ = await grown(owner)
+            async with shown_view(guest, root.id) as view:
+                await view.shows("another process has it: to read only")
+                await view.press("b", "can only be read")
+                await stack.aclose()
+                await view.press("b", "no other process has it any more")
+                await view.press("b", "bookmarked")
+        assert (await guest.loom.get(first.id)).bookmarked
 
 
 async def test_what_another_process_adds_is_shown_without_a_key(shared_world: World) -> None:

@@ -47,6 +47,7 @@ CommandName: TypeAlias = Literal[
     "switch",
     "undo",
     "weave",
+    "write",
 ]
 
 

@@ -222,13 +222,27 @@ class ViewDriver:
         self._start(lambda: self._open(reference))
 
     async def _open(self, reference: str) -> None:
-        session, said = await open_tree(self._app, reference)
+        await self._take(*await open_tree(self._app, reference))
+
+    async def _take(self, session: LoomSession, said: str) -> None:
         before, self.session = self.session, session
         self._reader = SceneReader(session)
         self._growth = self._hoist = self.screen.marked = None
         self.screen.notice = said or self.screen.notice
         with suppress(SessionStopped):
             await before.aclose()
+
+    def _do_write(self, command: ViewCommand) -> None:
+        """Open a tree to be written that could only be read, if no other process has it now."""
+        if self.session.read_only:
+            self._start(self._open_to_write)
+
+    async def _open_to_write(self) -> None:
+        session, _ = await open_tree(self._app, self.session.current_node_id)
+        if session.read_only:
+            await session.aclose()
+            return
+        await self._take(session, "no other process has it any more; press once more")
 
     # -- growing
 

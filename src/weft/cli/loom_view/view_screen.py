@@ -144,7 +144,7 @@ class ViewScreen:
             action in _WRITES or ("_" in action and action[-1].isdigit())
         ):
             self.notice = "this tree can only be read: another process has it"
-            return _NONE
+            return (ViewCommand("write"),)
         return self._act(action)
 
     def paste(self, text: str) -> Sequence[ViewCommand]:
