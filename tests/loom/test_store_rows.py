@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 import weft
@@ -404,3 +410,49 @@ def test_row_opening_by_weft_sync_for_scripts(world: World) -> None:
     again = weft.sync.loom(path, project_path=world.project, environ=world.environ)
     assert again.get(root.id).bookmarked
     again.close()
+
+
+class StretchCounter:
+    """The calls between two turns of the event loop: a cost that no other load changes."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._calls = 0
+
+    def _see(self, frame: Any, event: str, argument: Any) -> None:
+        self._calls += event == "call"
+
+    async def _watch(self) -> None:
+        while True:
+            self.longest = max(self.longest, self._calls)
+            self._calls = 0
+            await anyio.lowlevel.checkpoint()
+
+    async def during(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """What the work gives."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch)
+            await anyio.lowlevel.checkpoint()
+            sys.setprofile(self._see)
+            try:
+                return await work()
+            finally:
+                sys.setprofile(None)
+                self.longest = max(self.longest, self._calls)
+                group.cancel_scope.cancel()
+
+
+async def test_a_large_tree_is_read_whole_while_others_have_their_turns(tmp_path: Path) -> None:
+    world, found = World("sqlite", tmp_path), dict[int, int]()
+    for nodes in (3_000, 9_000):
+        records = [{"id": f"{nodes}-{n}", "parent_id": f"{nodes}-{n - 1}"} for n in range(nodes)]
+        records[0]["parent_id"] = ""
+        async with world.open() as app:
+            await app.loom.import_nodes(records)
+        async with world.open() as app:
+            await app.loom.get(f"{nodes}-7")  # opened before: only the reading is counted
+            counter = StretchCounter()
+            tree = await counter.during(partial(app.loom.tree, f"{nodes}-0"))
+            assert [node.id for node in tree] == [each["id"] for each in records]
+        found[nodes] = counter.longest
+    assert found[9_000] < 2 * found[3_000], found

@@ -183,7 +183,7 @@ class TreeStore:
     async def tree(self, node_id: str) -> list[LoomNode]:
         """All nodes of a node's tree, in the order in which they came."""
         tree, _ = await self.trees.find(node_id)
-        return [tree.node(each) for each in tree.all_nodes()]
+        return await tree.load_nodes()
 
     async def lineage(self, node_id: str) -> list[LoomNode]:
         """The nodes from the root down to a node, each with the text that it has on this line."""

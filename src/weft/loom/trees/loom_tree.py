@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count, islice
 from typing import Any, Final, Protocol
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from weft.errors import (
@@ -63,6 +64,8 @@ logger = logging.getLogger(__name__)
 MOST_UNDO: Final = 200
 """Changes that can be taken back."""
 MOST_MATCHES: Final = 20
+PART: Final = 500
+"""Nodes that are read before others get their turn."""
 
 _NO_MARKS: Final[Mapping[str, Any]] = {}
 _OF_LINES: Final = (NodeEdited, NodeSplit, NodesJoined, SubtreeDeleted, SubtreeRestored)
@@ -136,8 +139,19 @@ class LoomTree:
             await self.words.load(tree.nodes.items())
 
     async def load_all(self) -> None:
-        """Have all words at hand."""
-        await self.words.load(self.tree.nodes.items())
+        """Have all nodes and words at hand; others get their turn meanwhile."""
+        # By their ids: nodes may be added and deleted while this waits.
+        async for part in _in_parts(list(self.tree.nodes)):
+            known = self.tree.nodes
+            await self.words.load([(node, known[node]) for node in part if node in known])
+
+    async def load_nodes(self) -> list[LoomNode]:
+        """All nodes that are not deleted, in the order in which they came."""
+        await self.load_all()
+        found: list[LoomNode] = []
+        async for part in _in_parts(list(self.tree.nodes)):
+            found += [self.node(each) for each in part if self.find(each) is not None]
+        return found
 
     def attach(self, port: SessionPort, actor: SessionActor | None) -> None:
         """Go on with the session itself, where it was only read; all views stay as they are."""
@@ -711,6 +725,13 @@ class LoomTree:
         self.write(self._undo[-1]())
         self._undo.pop()
         return True
+
+
+async def _in_parts(nodes: Sequence[NodeId]) -> AsyncIterator[Sequence[NodeId]]:
+    """Some of these at a time, with a turn for others in between."""
+    for start in range(0, len(nodes), PART):
+        yield nodes[start : start + PART]
+        await anyio.lowlevel.checkpoint()
 
 
 def _kind(held: NodeSkeleton, *, is_text: bool) -> NodeKind:
