@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -321,3 +322,16 @@ def test_every_word_of_a_text_is_in_its_index(text: str) -> None:
     index = TextIndex()
     index.add(7, text.lower())
     assert all(index.having(root_of(word)) == {7} for word in words_of(text))
+
+
+def test_the_words_that_are_kept_between_two_searches_weigh_at_most_two_megabytes() -> None:
+    """Numbers and names in requests are new words for ever, in a process that lives long."""
+    words_of("the tables are loaded")
+    tracemalloc.start()
+    try:
+        for number in range(6_000):
+            words_of(f"Have {number}.{number} of seat{number} in a title that is {'longer ' * 18}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2_000_000

@@ -60,7 +60,7 @@ _IRREGULAR = {
 }
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def stem(word: str) -> str:
     """A word without its ending: not its root, but the same for its forms."""
     if word in _IRREGULAR:
@@ -82,7 +82,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return _kept_words(text) if len(text) <= LONGEST_KEPT else _words_of(text)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def _kept_words(text: str) -> tuple[str, ...]:
     return _words_of(text)
 
