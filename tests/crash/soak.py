@@ -4,8 +4,9 @@
 `--minutes 5` takes less time, `--samples FILE` writes every sample.  Sessions take turns, use
 tools, branch, rewind, compact, are read, unloaded, opened again and deleted after at most sixty
 turns, so that the load is the same all the time.  Every now and then all of them pause, and the
-process is looked at: memory, descriptors, threads, tasks, and how long a turn takes beside a bare
-commit and a bare sum that are measured in the same moment.
+process is looked at: memory, descriptors, threads, tasks beside those of open sessions, of which
+there are never more than seats, and how long a turn takes beside a bare commit and a bare sum that
+are measured in the same moment.
 
 Flat means: after the warm-up, in which each seat ends five sessions, the line through the samples
 (`soak_series`) grows by no more than is allowed between the first and the last quarter.  Each
@@ -167,6 +168,7 @@ class Soak:
             for number in range(chosen.sessions)
         ]
         self._samples: list[SoakSample] = []
+        self._too_many: list[str] = []
         self._quiet = anyio.Event()
         self._may_work = anyio.Event()
         self._working = 0
@@ -186,7 +188,7 @@ class Soak:
         await self._probe.end()
         self._leak.close()
         counts = sum((seat.counts for seat in self._seats), Counter[str]())
-        wrong = [each for seat in self._seats for each in seat.wrong]
+        wrong = [*self._too_many, *(each for seat in self._seats for each in seat.wrong)]
         found = trends(self._samples, len(self._seats))
         wrong += [f"{each.name} grew by {each.grew:.2f}" for each in found if not each.is_flat]
         return SoakResult(found, self._samples, counts, wrong)
@@ -227,13 +229,17 @@ class Soak:
     async def _look(self, minute: float) -> SoakSample:
         latency = await self._probe.measure()
         gc.collect()
+        # Each has a task.  How many are open at a look is chance: seats unload each other's.
+        is_open = len(self._app.host.registry.ports)
+        if is_open > len(self._seats) + 1:
+            self._too_many.append(f"{is_open} sessions were open at minute {minute:.1f}")
         return SoakSample(
             minute=minute,
             ended=sum(seat.counts["deleted"] for seat in self._seats),
             memory_mb=_own_megabytes(),
             descriptors=len(os.listdir("/proc/self/fd")),
             threads=len(os.listdir("/proc/self/task")),
-            tasks=len(asyncio.all_tasks()),
+            tasks=len(asyncio.all_tasks()) - is_open,
             latency=latency,
         )
 

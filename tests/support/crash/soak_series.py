@@ -32,6 +32,7 @@ class SoakSample(msgspec.Struct, frozen=True, kw_only=True):
     descriptors: float
     threads: float
     tasks: float
+    """Without those of open sessions."""
     latency: float
     """A turn with one tool call, as a multiple of the floor that was measured beside it."""
 
