@@ -186,6 +186,26 @@ async def test_two_chats_and_a_program_share_a_session(plain_world: World) -> No
     assert plain_world.read("a.txt") == "x"
 
 
+async def test_a_chat_that_watches_and_cannot_stop_the_turn_asks_again(plain_world: World) -> None:
+    """Esc at a question is refused: the question must not be gone for this window."""
+    write = CallTool(name="write", args={"path": "a.txt", "content": "x"})
+    async with _served(plain_world, ScriptedModel([write, "Written."])) as served:
+        session = await served.app.sessions.start_session(title="Shared")
+        async with (
+            _chat(served, session.id) as (_, ann),
+            _chat(served, session.id) as (_, ben),
+        ):
+            ann.typed("Write it.")
+            asked = await ben.choice()
+            ben.answer(None)
+            await ben.noted("only watches")
+            assert (await ben.choice()).title == asked.title
+            assert ben.notices[-1] == ""
+            ben.answer(0)
+            await ann.until(lambda: ann.words() == "Written.")
+    assert plain_world.read("a.txt") == "x"
+
+
 async def test_a_chat_goes_on_when_the_server_was_started_again(shared_world: World) -> None:
     model = ScriptedModel([(SayText(text="one two "), Stall(), SayText(text="three"))])
     async with anyio.create_task_group() as group:

@@ -463,8 +463,10 @@ class Chat:
             # Before the end of the turn, with which a message that waits for it is sent.
             await self.take_back()
         finally:
-            await session.abort("stopped by the user")
-            self.screen.notify("")
+            try:
+                await session.abort("stopped by the user")
+            finally:
+                self.screen.notify("")
         # What was sent between the two.
         await self.take_back()
 
@@ -472,7 +474,19 @@ class Chat:
         """Stop the turn from inside one of its questions, which ends with the turn."""
         # In another task: the abort resolves the question, which cancels the scope that this call
         # runs in, and an abort awaited here would be cancelled with it.
-        self._start(self.interrupt)
+        self._start(self._interrupt_or_ask_again)
+
+    async def _interrupt_or_ask_again(self) -> None:
+        session = self.conversation.session
+        try:
+            await self.interrupt()
+        except WeftError:
+            # It goes on, because this client only watches: what it asks waits for an answer still.
+            if session is not None:
+                snapshot = await session.editor_snapshot()
+                self.live.requests |= {each.request_id: each for each in snapshot.requests}
+                self._wake_asker()
+            raise
 
     async def take_back(self) -> None:
         """Put what waits to be said back into the input line; what others have sent stays."""
