@@ -452,8 +452,10 @@ async def test_without_a_sandbox_removed_files_that_are_ignored_are_named(
 ) -> None:
     world = plain_world
     world.write(".gitignore", "*.db\ndata/\nnode_modules/\n")
-    for name in ("a.db", "b.db", "data/deep/c", "data/stays", "node_modules/x.js"):
+    for name in ("b.db", "data/stays", "node_modules/x.js"):
         world.write(name, "x")
+    for name in ("a.db", "data/deep/c"):
+        world.write(name, "x" * 1_100_000)
     gone = "rm -r a.db data/deep node_modules; mv b.db c.db; mv data/stays data/moved"
     model = turns(shell(gone), shell("true"))
     async with open_world(world, model, sandbox="off") as app:
@@ -467,6 +469,34 @@ async def test_without_a_sandbox_removed_files_that_are_ignored_are_named(
         assert actions(plan) == {"a.db": "unavailable", "data/deep/c": "unavailable"}
         await session.send_message("again")
         assert "removed" not in tool_results(model)[-1]
+
+
+async def test_without_a_sandbox_ignored_files_come_back_and_large_ones_are_named(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    world.write(".gitignore", "*.db\n*.log\n")
+    for name in ("emptied.db", "rewritten.db", "removed.db", "run.log"):
+        world.write(name, "important\n")
+    world.write("large.db", "x" * 1_100_000)
+    line = ": > emptied.db; echo other > rewritten.db; rm removed.db; echo more >> run.log"
+    model = turns(shell(f"{line}; : > large.db"))
+    async with open_world(world, model, sandbox="off") as app:
+        session = await start(app)
+        await session.send_message("go")
+        [result] = tool_results(model)
+        assert "rewritten and a rewind does not bring back what they held:\n- large.db" in result
+        assert "run.log" not in result
+        plan = await session.rewind(None)
+        assert actions(plan) == {
+            "emptied.db": "restore",
+            "rewritten.db": "restore",
+            "removed.db": "recreate",
+            "large.db": "unavailable",
+        }
+    for name in ("emptied.db", "rewritten.db", "removed.db"):
+        assert world.read(name) == "important\n"
+    assert world.read("run.log") == "important\nmore\n"
 
 
 async def test_without_a_sandbox_a_removed_file_that_is_too_large_is_named(world: World) -> None:

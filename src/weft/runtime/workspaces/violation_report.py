@@ -8,7 +8,7 @@ never put back.  The model is told to ask, and the user gets a note.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -108,16 +108,22 @@ class ViolationReportingRunner(Runner):
 
 
 def _with_gone(result: RunResult) -> RunResult:
-    """Name the removed files that the history could not hold."""
-    gone = [
-        f"{change.path} ({change.missing})"
-        for change in result.changes or ()
-        if change.action == "deleted" and change.missing
+    """Name the removed and the rewritten files that the history could not hold."""
+    lost = [change for change in result.changes or () if change.missing]
+    remarks = [
+        f"{words}:\n{_listed(named)}"
+        for action, words in _LOST.items()
+        if (named := [f"{each.path} ({each.missing})" for each in lost if each.action == action])
     ]
-    if not gone:
+    if not remarks:
         return result
-    remark = f"These files were removed and nothing brings them back:\n{_listed(gone)}"
-    return msgspec.structs.replace(result, remarks=(*result.remarks, remark))
+    return msgspec.structs.replace(result, remarks=(*result.remarks, *remarks))
+
+
+_LOST: Final = {
+    "deleted": "These files were removed and nothing brings them back",
+    "modified": "These files were rewritten and a rewind does not bring back what they held",
+}
 
 
 def _listed(found: list[str]) -> str:

@@ -20,7 +20,7 @@ from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.history import ChangeSet, FileHistory, WatchedRun
 from weft.workspace.history.unheld_files import (
     UnheldFile,
-    removed_files,
+    lost_files,
     unheld_files,
     unheld_places,
 )
@@ -76,7 +76,7 @@ class WatchedRunner(Runner):
                 self._unreported += await self._end(runs)
             raise
         found = await self._end(runs)
-        changes = (*found.changes, *await self._removed(unheld, found))
+        changes = (*found.changes, *await self._lost(unheld, found))
         return result, msgspec.structs.replace(found, changes=changes)
 
     def left_out(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ class WatchedRunner(Runner):
         return found
 
     async def _unheld(self) -> list[tuple[FileHistory, dict[str, UnheldFile]]]:
-        """The ignored files of each project, by which those that are removed are known."""
+        """The ignored files of each project, by which those that are lost are known."""
         listed: list[tuple[FileHistory, dict[str, UnheldFile]]] = []
         for history in self._histories:
             if places := unheld_places(history.left_out_here()):
@@ -104,17 +104,19 @@ class WatchedRunner(Runner):
                 listed.append((history, await self._threads.run(look)))
         return listed
 
-    async def _removed(
+    async def _lost(
         self, unheld: Sequence[tuple[FileHistory, dict[str, UnheldFile]]], found: ChangeSet
     ) -> list[ChangedFile]:
-        """The ignored files that are gone, without those that are known by their change."""
+        """The ignored files that were removed or rewritten, without those that are known by their
+        change.
+        """
         changed = [change.path for change in found.changes]
-        removed: list[ChangedFile] = []
+        lost: list[ChangedFile] = []
         for history, files in unheld:
             places = unheld_places(history.left_out_here())
-            look = functools.partial(removed_files, history.root, files, places, changed)
-            removed += [history.shown(each) for each in await self._threads.run(look)]
-        return [each for each in removed if each.path not in changed]
+            look = functools.partial(lost_files, history.root, files, places, changed)
+            lost += [history.shown(each) for each in await self._threads.run(look)]
+        return [each for each in lost if each.path not in changed]
 
     async def _begin(self, label: str) -> list[tuple[FileHistory, WatchedRun]]:
         runs = [(history, WatchedRun(label)) for history in self._histories]
