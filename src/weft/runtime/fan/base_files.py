@@ -409,18 +409,22 @@ def _walked(root: str) -> tuple[list[str], list[str]]:
     waiting = [("", ignore_of(root))]
     while waiting:
         below, rules = waiting.pop()
-        here = f"{root}/{below}".rstrip("/")
-        with suppress(OSError), os.scandir(here) as entries:
-            for entry in entries:
-                path = f"{below}/{entry.name}" if below else entry.name
-                is_folder = entry.is_dir(follow_symlinks=False)
-                if rules.ignores(entry.name, is_folder=is_folder):
-                    ignored.append(path)
-                elif is_folder:
-                    waiting.append((path, rules.below(entry.name, f"{root}/{path}")))
-                else:
-                    found.append(path)
+        for entry in _entries(root, below):
+            path = f"{below}/{entry.name}" if below else entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if rules.ignores(entry.name, is_folder=is_folder):
+                ignored.append(path)
+            elif is_folder:
+                waiting.append((path, rules.below(entry.name, f"{root}/{path}")))
+            else:
+                found.append(path)
     return found, ignored
+
+
+def _entries(root: str, below: str) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder below a root; nothing where it cannot be read."""
+    with suppress(OSError), os.scandir(f"{root}/{below}".rstrip("/")) as entries:
+        yield from entries
 
 
 def _pin_files(root: str, pin: str, paths: Sequence[str]) -> None:
@@ -553,14 +557,17 @@ def _files_below(folder: str) -> Iterator[str]:
     waiting = [""]
     while waiting:
         below = waiting.pop()
-        with suppress(OSError), os.scandir(f"{folder}/{below}") as entries:
-            for entry in entries:
-                path = f"{below}/{entry.name}" if below else entry.name
-                if entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                    if not is_mark(entry.path):
-                        yield path
-                elif entry.is_dir(follow_symlinks=False) and path != ".git":
-                    waiting.append(path)
+        for entry in _entries(folder, below):
+            path = f"{below}/{entry.name}" if below else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [path] if path != ".git" else []
+            elif _is_pinned_file(entry):
+                yield path
+
+
+def _is_pinned_file(entry: os.DirEntry[str]) -> bool:
+    is_file = entry.is_file(follow_symlinks=False) or entry.is_symlink()
+    return is_file and not is_mark(entry.path)
 
 
 def _file_at(path: str) -> BaseFile | None:
