@@ -36,6 +36,30 @@ async def test_a_branch_and_a_stash_that_a_command_dropped_come_back_with_a_rewi
     git(world.project, "fsck", "--full", "--strict")
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["rm .git/index", ": > .git/index", "echo broken > .git/index", "rm .git/index; git status"],
+)
+async def test_an_index_that_a_command_destroyed_comes_back_with_a_rewind(
+    plain_world: World, line: str
+) -> None:
+    world = plain_world
+    make_history(world.project)
+    world.write("staged", "not committed\n")
+    git(world.project, "add", "staged")
+    staged = git(world.project, "diff", "--cached", "--name-only")
+    model = turns(shell(line))
+    async with open_world(world, model, sandbox="auto") as app:
+        await skip_without_sandbox(app, world)
+        session = await start(app)
+        await session.send_message("go")
+        assert "`.git/index` was lost" in tool_results(model)[-1]
+        plan = await session.rewind(None)
+        assert actions(plan)[".git/index"] in ("recreate", "restore")
+    assert "staged" in staged
+    assert git(world.project, "diff", "--cached", "--name-only") == staged
+
+
 async def test_a_command_that_would_lose_history_is_refused_and_the_model_learns_how_to_ask(
     plain_world: World,
 ) -> None:

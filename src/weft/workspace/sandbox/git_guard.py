@@ -94,6 +94,11 @@ class GitGuard:
             judgement.kept |= change.kept
             judgement.left_out |= change.left_out()
             judgement.remarks += [
+                f"`{shown(change.path_of(lost.path))}` was lost, and with it what was staged; a "
+                "rewind brings it back."
+                for lost in change.lost_indexes()
+            ]
+            judgement.remarks += [
                 f"A stash was dropped; `git stash store {oid}` brings it back."
                 for oid in change.losses.stashes
             ]

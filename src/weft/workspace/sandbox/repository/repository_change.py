@@ -7,6 +7,7 @@ git what files do not tell.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import time
@@ -41,6 +42,8 @@ MOST_KEPT_BYTES: Final = 256 * 1024 * 1024
 """Removed objects that one command may leave on the disk until they are swept."""
 MOST_READ: Final = 100
 """Loose objects of one command that are read, which takes some 5 ms."""
+_INDEX: Final = re.compile(r"(?:(?:worktrees|modules)/[^/]+/)*index")
+_INDEX_MAGIC: Final = b"DIRC"
 _MERGED_ONLY: Final = ("refs/heads/", "refs/tags/", "refs/notes/")
 _COPIES: Final = ("refs/remotes/",)
 """Refs that repeat what another repository has: `git fetch --prune` takes them away."""
@@ -263,7 +266,19 @@ class RepositoryChange:
                 before = self.before.read(name)
                 if before is not None:
                     found.append(_record(name, before, self.after.read(name)))
-        return found
+        return found + self.lost_indexes()
+
+    def lost_indexes(self) -> list[ChangedFile]:
+        """The indexes that are gone or no longer one: what was staged is named nowhere else."""
+        names = [name for name in self.changed if _INDEX.fullmatch(name)]
+        states = [(name, self.before.read(name), self.after.read(name)) for name in sorted(names)]
+        return [
+            _record(name, before, after)
+            for name, before, after in states
+            if before is not None
+            and before.startswith(_INDEX_MAGIC)
+            and not (after or b"").startswith(_INDEX_MAGIC)
+        ]
 
     def recent_tips(self) -> set[str]:
         """What refs named before, and reflogs for as long as git would not forget it."""
