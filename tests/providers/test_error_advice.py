@@ -13,8 +13,15 @@ from typing import Any, NamedTuple
 import pytest
 
 import weft
+from tests.support.loopback_server import LoopbackConnection, serving
 from tests.support.vendor_ends import GOOD_ENDS
-from tests.support.vendor_replies import VendorReply, environment, refused, vendor_app
+from tests.support.vendor_replies import (
+    VENDOR_MODELS,
+    VendorReply,
+    environment,
+    refused,
+    vendor_app,
+)
 from weft.app import App
 from weft.events import FinishReason
 from weft.view import finish_sentence
@@ -256,6 +263,57 @@ async def test_a_refusal_says_what_to_do(name: str, tmp_path: Path) -> None:
     # One sentence, and the advice about keys in it once.
     assert "\n" not in sentence
     assert sentence.count("weft auth") <= 1
+
+
+NO_STREAMS: dict[str, VendorReply] = {
+    "words": VendorReply(b"It works!\n", headers="content-type: text/plain\r\n"),
+    "a page": VendorReply(b"<title>Sign in</title>", headers="content-type: text/html\r\n"),
+    "json": VendorReply(b'{"status": "ok"}', headers="content-type: application/json\r\n"),
+    "nothing": VendorReply(b"", headers=""),
+}
+
+
+@pytest.mark.parametrize("provider", VENDOR_MODELS)
+@pytest.mark.parametrize("name", NO_STREAMS)
+async def test_a_200_without_an_event_stream_is_one_sentence_after_one_try(
+    name: str, provider: str, tmp_path: Path
+) -> None:
+    async with vendor_app(provider, [NO_STREAMS[name]], tmp_path) as (app, server):
+        result = await said_hi(app)
+    assert result.finish_reason == "provider_error"
+    sentence = finish_sentence(result.finish_reason, result.detail)
+    assert "is the base URL right?" in sentence
+    assert "\n" not in sentence
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("provider", VENDOR_MODELS)
+@pytest.mark.parametrize(
+    "greeting",
+    [b"SSH-2.0-OpenSSH_9.2p1\r\n", b"220 mail.example.com ESMTP\r\n", b"\x15\x03\x01\0\2"],
+)
+async def test_a_server_that_speaks_no_http_is_one_sentence_after_one_try(
+    greeting: bytes, provider: str, tmp_path: Path
+) -> None:
+    tries = 0
+
+    async def handler(line: LoopbackConnection) -> None:
+        nonlocal tries
+        tries += 1
+        await line.request()
+        await line.send(greeting)
+        await line.until_gone()
+
+    async with serving(handler) as server:
+        chosen = {"model.default": VENDOR_MODELS[provider]}
+        environ = environment(provider, server.url, tmp_path)
+        async with weft.open(tmp_path, "memory", chosen, environ=environ) as app:
+            result = await said_hi(app)
+    assert result.finish_reason == "provider_error"
+    sentence = finish_sentence(result.finish_reason, result.detail)
+    assert "does not speak HTTP; is the base URL right?" in sentence
+    assert "\n" not in sentence
+    assert tries == 1
 
 
 async def test_an_organization_that_is_not_verified_goes_on_without_summaries(
