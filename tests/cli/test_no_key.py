@@ -384,7 +384,7 @@ def test_a_proxy_of_a_kind_that_cannot_be_used_ends_a_run_with_its_sentence(
     environ = {"HTTPS_PROXY": "socks4://u:secret@127.0.0.1:1", "ANTHROPIC_API_KEY": "k"}
     done = weft.call("-p", "hi", env=environ)
     assert done.returncode == 1
-    assert "a proxy with scheme 'socks4' is not supported" in done.stderr
+    assert "HTTPS_PROXY is not right: the scheme 'socks4' is not supported" in done.stderr
     assert "crashed" not in done.stderr
     assert "secret" not in done.stderr
 
