@@ -1,4 +1,9 @@
-"""Corrections of users that are found among answers which the detector was not made with."""
+"""Corrections of users that are found among answers which the detector was not made with.
+
+First looks, each before the table was used for anything: `fresh` 51 of 60 captured and 3 of 60
+false; `later` 28 of 30 and 3 of 30; `apart` 45 of 60 and 4 of 79; `kept` 50 of 60 and 5 of 80;
+`sealed` 38 of 50 and 3 of 100.  `apart` and `kept` are used since, the others are measured here.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ ROUNDS = 100
 def run() -> list[Row]:
     """The shares of both kinds, and what a look costs."""
     corrections, others = (
-        [row for name in ("fresh", "later") for row in rows(f"{name}_{kind}.tsv")]
+        [row for name in ("fresh", "later", "sealed") for row in rows(f"{name}_{kind}.tsv")]
         for kind in ("corrections", "no_corrections")
     )
     captured = sum(find_correction(*row[:2]) is not None for row in corrections)

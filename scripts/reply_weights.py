@@ -12,14 +12,15 @@ from __future__ import annotations
 import math
 import random
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.decisions.corrections.detector import (
     LEAST_SCORE,
-    RULES_COUNT,
     judged_plan,
+    rules_count,
     windows,
 )
 from weft.decisions.corrections.reply_score import features
@@ -29,11 +30,13 @@ DATA: Final = Path(__file__).parent.parent / "tests" / "decisions" / "data"
 WEIGHTS: Final = (
     Path(__file__).parent.parent / "src/weft/decisions/corrections" / "reply_weights.tsv"
 )
-SETS: Final = ("", "more_", "unseen_", "held_out_", "role_", "varied_")
+SETS: Final = ("", "more_", "unseen_", "held_out_", "role_", "varied_", "apart_", "acts_", "kept_")
 """What the weights are found on."""
 PENALTY: Final = 2.0
 STEPS: Final = 400
-LEAST_WEIGHT: Final = 0.02
+LEAST_WEIGHT: Final = 0.03
+LEAST_COUNT: Final = 3
+"""Windows that a feature is in at least: what is rarer tells of an answer, not of answers."""
 
 
 class JudgedReply(NamedTuple):
@@ -41,8 +44,8 @@ class JudgedReply(NamedTuple):
 
     is_correction: bool
     windows: list[set[str]]
-    clear: list[bool]
-    """Whether the rules find a correction in each."""
+    clear: list[float]
+    """What it counts that the rules find a correction in each, or nothing."""
     right: list[int]
     """The windows that say what is wanted; of other answers all."""
 
@@ -62,7 +65,7 @@ def judged(row: Sequence[str], *, is_correction: bool) -> JudgedReply:
     return JudgedReply(
         is_correction,
         [features(plan, part) for part in parts],
-        [clear_correction(row[0], part.text) is not None for part in parts],
+        [rules_count(part.text) * bool(clear_correction(row[0], part.text)) for part in parts],
         (named[-1:] if len(parts) > 1 else every) if is_correction else every,
     )
 
@@ -81,6 +84,10 @@ def fitted(replies: Sequence[JudgedReply]) -> dict[str, float]:
     """The weights that tell these apart best."""
     known = [
         ([*reply.windows[n], "bias"], reply.is_correction) for reply in replies for n in reply.right
+    ]
+    counts = Counter(name for found, _ in known for name in found)
+    known = [
+        ([name for name in found if counts[name] >= LEAST_COUNT], is_one) for found, is_one in known
     ]
     weights = dict.fromkeys({name for found, _ in known for name in found}, 0.0)
     speed = dict.fromkeys(weights, 1e-09)
@@ -103,8 +110,8 @@ def total_of(reply: JudgedReply, weights: dict[str, float]) -> float:
     bias = weights["bias"]
     return max(
         (
-            bias + sum(weights.get(name, 0.0) for name in found) + RULES_COUNT * is_clear
-            for found, is_clear in zip(reply.windows, reply.clear, strict=True)
+            bias + sum(weights.get(name, 0.0) for name in found) + counts
+            for found, counts in zip(reply.windows, reply.clear, strict=True)
         ),
         default=-99.0,
     )
@@ -117,7 +124,7 @@ def check(replies: list[JudgedReply], parts: int = 5) -> None:
     for part in range(parts):
         weights = fitted([each for n, each in enumerate(replies) if n % parts != part])
         found += [(each.is_correction, total_of(each, weights)) for each in replies[part::parts]]
-    for least in (0.0, 1.0, 2.0, LEAST_SCORE):
+    for least in (0.0, 0.6, LEAST_SCORE, 2.0):
         captured = [total > least for is_correction, total in found if is_correction]
         false = [total > least for is_correction, total in found if not is_correction]
         print(

@@ -78,6 +78,42 @@ def test_assent_with_an_exception_is_still_a_correction() -> None:
     assert find_correction("I'll use a WebSocket for the notifications.", reply) is not None
 
 
+def test_answers_that_no_weight_was_found_on_are_told_apart() -> None:
+    names = ("fresh", "later", "sealed")
+    corrections = [row for name in names for row in rows(f"{name}_corrections.tsv")]
+    others = [row for name in names for row in rows(f"{name}_no_corrections.tsv")]
+    captured = [row for row in corrections if find_correction(*row[:2])]
+    assert len(captured) / len(corrections) >= 0.80
+    false = [row[1] for row in others if find_correction(*row[:2])]
+    assert len(false) / len(others) <= 0.05, false
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply"),
+    [
+        ("I'll print progress to stderr.", "does tqdm do this by default"),
+        ("I'll start with the parser.", "wait a second, I need to push something first"),
+        ("I'll rerun the job.", "don't worry if it takes a while, it has no index"),
+        ("I'll drop support for Python 3.8.", "finally! nobody uses it any more"),
+        ("I'll open an issue upstream.", "they never answer but ok"),
+    ],
+)
+def test_asking_waiting_warning_and_excusing_correct_nothing(proposal: str, reply: str) -> None:
+    assert find_correction(proposal, reply) is None
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply"),
+    [
+        ("I changed the button to a link.", "It has to stay a <button>, for a11y"),
+        ("Design: jobs in a table, polled each second.", "no polling, use LISTEN/NOTIFY"),
+        ("I'll use `git push --force`.", "--force-with-lease please"),
+    ],
+)
+def test_what_was_done_designed_or_only_named_is_corrected_too(proposal: str, reply: str) -> None:
+    assert find_correction(proposal, reply) is not None
+
+
 @pytest.mark.parametrize(("name", "least"), [("unseen", 0.85), ("held_out", 0.80), ("role", 0.80)])
 def test_corrections_without_a_no_are_captured_too(name: str, least: float) -> None:
     corrections, others = rows(f"{name}_corrections.tsv"), rows(f"{name}_no_corrections.tsv")
@@ -130,7 +166,9 @@ def test_another_way_is_told_from_a_detail(proposal: str, reply: str, chosen: st
     assert (found and found.chosen) == chosen
 
 
-@pytest.mark.parametrize("name", ["", "more_", "unseen_", "held_out_", "role_", "fresh_"])
+@pytest.mark.parametrize(
+    "name", ["", "more_", "unseen_", "held_out_", "role_", "fresh_", "kept_", "sealed_"]
+)
 def test_the_first_look_keeps_no_correction_from_the_detector(name: str) -> None:
     for row in rows(f"{name}corrections.tsv"):
         assert may_correct(row[0], row[1]) or find_correction(row[0], row[1]) is None, row

@@ -33,11 +33,14 @@ WINDOW: Final = 2
 """Sentences that are judged together in a longer one."""
 MOST_WINDOWS: Final = 3
 """Windows of a longer one that are judged: those with most signs."""
-LEAST_SCORE: Final = 2.7
-"""What makes a correction: chosen so that less than one of twenty other answers is taken for
-one."""
-RULES_COUNT: Final = 3.65
+LEAST_SCORE: Final = 1.2
+"""What makes a correction: chosen so that less than one of twenty other answers is taken for one,
+each table of them judged by weights that were found on the others."""
+RULES_COUNT: Final = 1.0
 """What it counts that the rules find one, too."""
+FEW_WORDS: Final = 6
+FEW_WORDS_COUNT: Final = 2.2
+"""What it counts in an answer of a few words, which has few features."""
 
 _FENCED: Final = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
@@ -68,15 +71,19 @@ def find_correction(proposal: str, reply: str) -> UserCorrection | None:
     if not proposal.strip() or not reply.strip() or len(reply) > LONGEST_REPLY:
         return None
     plan = judged_plan(proposal)
-    judged = [(score(plan, each), each.text) for each in _likeliest(plan, windows(reply))]
+    parts = windows(reply)
+    if not parts or parts[0].is_taken:
+        return None
+    judged = [(score(plan, each), each.text) for each in _likeliest(plan, parts)]
     if not judged:
         return None
     total, text = max(judged)
     if accepts(clauses_of(text), text):
         return None
     # The rules cost more than the features: asked of one window only, and where they matter.
-    clear = clear_correction(proposal, text) if total + RULES_COUNT > LEAST_SCORE else None
-    if total + (RULES_COUNT if clear else 0.0) <= LEAST_SCORE:
+    counts = rules_count(text)
+    clear = clear_correction(proposal, text) if total + counts > LEAST_SCORE else None
+    if total + (counts if clear else 0.0) <= LEAST_SCORE:
         return None
     wanted, words = clear or (", ".join(wanted_clauses(plan, text)), set(words_of(text)))
     return UserCorrection(
@@ -85,6 +92,11 @@ def find_correction(proposal: str, reply: str) -> UserCorrection | None:
         quote=shortened(text, 600),
         is_standing=_STANDING.search(text) is not None,
     )
+
+
+def rules_count(text: str) -> float:
+    """What it counts that the rules find a correction in a text."""
+    return FEW_WORDS_COUNT if len(text.split()) <= FEW_WORDS else RULES_COUNT
 
 
 def judged_plan(proposal: str) -> JudgedPlan:
@@ -99,6 +111,7 @@ def windows(reply: str) -> list[ReplyWindow]:
     own = _own_words(reply)
     said = [each.strip() for each in _SENTENCE.split(own) if each and each.strip()]
     is_part = len(said) > SHORT_REPLY
+    is_taken = is_part and any(accepts(clauses_of(each), each) for each in said)
     size = WINDOW if is_part else SHORT_REPLY
     starts = range(len(said) - WINDOW + 1) if is_part else range(min(1, len(said)))
     return [
@@ -107,6 +120,7 @@ def windows(reply: str) -> list[ReplyWindow]:
             opening=said[0],
             is_part=is_part,
             is_pasted=own != reply,
+            is_taken=is_taken,
         )
         for start in starts
     ]

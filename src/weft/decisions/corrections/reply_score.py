@@ -9,6 +9,7 @@ by hand: `reply_weights.tsv` is what `python -m scripts.reply_weights` finds on 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -19,6 +20,7 @@ import msgspec
 from weft.data_tables import read_table
 from weft.decisions.corrections.counter_proposal import alternatives_by_word, singular, words_that
 from weft.decisions.corrections.rules import accepts
+from weft.decisions.corrections.speech_acts import CAUTIONS, TAKES_AWAY, acts_of, codes_of
 from weft.decisions.words import stem
 
 _TOKEN: Final = re.compile(r"[^\W_]\w*(?:[-'’.+#/]\w+)*")
@@ -27,7 +29,7 @@ _QUOTED: Final = re.compile(r"\{[^{}]{6,400}\}|[\"“][^\"”]{12,400}[\"”]")
 """What others said."""
 _CLAUSE: Final = re.compile(
     r"[.;!?](?=\s|$)|,(?=\s)|\s[–—-]+\s|:\s|\n|"
-    r"\s(?:so|but|because|since|although|though|while|which)\s"
+    r"(?<!think)\s(?:so|but|because|since|although|though|while|which)\s"
 )
 _DONE: Final = re.compile(r"\s*(?:i'?ve|i have|i |the |all |done|now )", re.I)
 _NAMED: Final = re.compile(r"\b(?:is|are) (?:called|named)\b")
@@ -74,7 +76,10 @@ class JudgedPlan:
 
     def __init__(self, text: str, *, is_plan: bool, asks: bool) -> None:
         self.is_plan, self.asks = is_plan, asks
+        self._known: dict[str, bool] = {}
         self.is_done = not is_plan and _DONE.match(text) is not None
+        self.takes_away = TAKES_AWAY.search(text) is not None
+        self.codes = codes_of(text)
         self.words = tokens(text)
         self.stems = {stem(word) for word in self.words if not _is("function", word)}
         self.verbs = [word for word in self.words if word in words_that("verb")][:2]
@@ -85,7 +90,10 @@ class JudgedPlan:
 
     def has(self, word: str) -> bool:
         """Whether a word of an answer is one of the plan's."""
-        return not _is("function", word) and stem(word) in self.stems
+        known = self._known.get(word)
+        if known is None:
+            known = self._known[word] = not _is("function", word) and stem(word) in self.stems
+        return known
 
 
 class ReplyWindow(msgspec.Struct, frozen=True):
@@ -98,29 +106,34 @@ class ReplyWindow(msgspec.Struct, frozen=True):
     """The answer has more than these."""
     is_pasted: bool
     """The answer has code, logs or quotes, too."""
+    is_taken: bool = False
+    """Some sentence of the answer takes the plan as it is."""
 
 
 def score(plan: JudgedPlan, window: ReplyWindow) -> float:
     """More than nothing: it is rather a correction than not."""
     weights = _weights()
-    return weights.get("bias", 0.0) + sum(
-        weights.get(feature, 0.0) for feature in features(plan, window)
-    )
+    counted = weights.keys() & features(plan, window)
+    return weights.get("bias", 0.0) + sum([weights[feature] for feature in counted])
 
 
 def features(plan: JudgedPlan, window: ReplyWindow) -> set[str]:
     """All that is found in a window."""
-    text = _QUOTED.sub(" ", window.text)
+    own = _QUOTED.sub(" ", window.text)
+    text = CAUTIONS.sub(" careful ", own)
     words = tokens(text)
     if not words:
         return set()
-    found = {"quote"} if text != window.text else set()
+    found = _true({"quote": own != window.text, "cautions": text != own})
     found |= _of_form(text, words, window)
     found |= _of_plan(plan, words)
     found |= {f"w:{word}" for word in _kinds()["function"].intersection(words)}
     found |= _of_words(plan, text, words)
     found |= _of_clauses(plan, text)
     found |= _of_assent(plan, text, words)
+    found |= acts_of(text)
+    found |= _of_code(plan, text, words)
+    found |= _pairs(plan, words)
     return found | _together(plan, found)
 
 
@@ -155,7 +168,7 @@ def wanted_clauses(plan: JudgedPlan, text: str) -> list[str]:
 
 def tokens(text: str) -> list[str]:
     """The words of a text, in small letters."""
-    return [word.replace("’", "'") for word in _TOKEN.findall(text.lower())]
+    return _TOKEN.findall(text.lower().replace("’", "'"))
 
 
 def clauses_of(text: str) -> list[str]:
@@ -182,6 +195,7 @@ def _of_form(text: str, words: Sequence[str], window: ReplyWindow) -> set[str]:
             "agrees": not kinds["agree"].isdisjoint(words),
             "part": window.is_part,
             "pasted": window.is_pasted,
+            "taken": window.is_taken,
         }
     )
 
@@ -202,6 +216,43 @@ def _of_assent(plan: JudgedPlan, text: str, words: Sequence[str]) -> set[str]:
             "shapes it": len(words) > 3
             and (plan.has(words[1]) or _is("point", words[0]))
             and _SHAPES.match(text) is not None,
+        }
+    )
+
+
+def _pairs(plan: JudgedPlan, words: Sequence[str]) -> set[str]:
+    """Which words come side by side; those that say what it is about stand for their kind."""
+    kinds = {word: _kind_of(plan, word) for word in set(words)}
+    row = ["^", *(kinds[word] for word in words), "$"]
+    return {f"{first} {second}" for first, second in itertools.pairwise(row)}
+
+
+def _kind_of(plan: JudgedPlan, word: str) -> str:
+    if plan.has(word):
+        return "PLANNED"
+    if _is("function", word) or word in words_that("verb"):
+        return word
+    if word in words_that("fault"):
+        return "FAULT"
+    return "NUMBER" if word[0].isdigit() else "NEW"
+
+
+def _of_code(plan: JudgedPlan, text: str, words: Sequence[str]) -> set[str]:
+    """What a program has in an answer, and whether the plan has another of the same kind."""
+    codes = codes_of(text)
+    new = codes - plan.codes
+    kinds = {kind for kind, _ in new}
+    planned = {kind for kind, _ in plan.codes}
+    is_same = bool(kinds & planned)
+    return _true(
+        {
+            "code": bool(codes),
+            "new code": bool(new),
+            "same kind of code": is_same,
+            "same kind of code alone": is_same and len(words) <= 5,
+            "other code": bool(new) and bool(plan.codes),
+            "other code alone": bool(new) and bool(plan.codes) and len(words) <= 5,
+            "same code": bool(codes & plan.codes),
         }
     )
 
@@ -399,6 +450,15 @@ def _together(plan: JudgedPlan, found: set[str]) -> set[str]:
             "no plan + bad": not plan.is_plan and is_bad,
             "asks, wants nothing": "asks at the end" in found and not wants,
             "agrees + but": {"agrees first", "but"} <= found,
+            "takes away": plan.takes_away,
+            "takes away + bad": plan.takes_away and is_bad,
+            "takes away + wants": plan.takes_away and wants,
+            "takes away + undoes": plan.takes_away and "undoes" in found,
+            "done + undoes": not plan.is_plan and "undoes" in found,
+            "done + wants": plan.is_done and wants,
+            "done + bad + wants": plan.is_done and is_bad and wants,
+            "asks plainly, wants nothing": "asks plainly" in found and not wants,
+            "pauses, wants nothing": "pauses" in found and not wants,
         }
     )
 

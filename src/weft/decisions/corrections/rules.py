@@ -40,7 +40,8 @@ _ACCEPTS: Final = re.compile(
     r"i(?:'d| would)? (?:totally |fully )?(?:agree|like (?:it|that|this)|love (?:it|that))|"
     r"i (?:don'?t|do not) (?:care|mind)|i'?m (?:fine|ok(?:ay)?|happy) with (?:it|that|this)|"
     r"\+1|i (?:also )?think so(?: too)?|"
-    r"works for me|fair enough|(?:let'?s )?(?:try it|wait) and see|"
+    r"(?:i )?(?:would|'d) have done (?:it |that )?the same(?: way)?|that'?s what i would do|"
+    r"i thought the same|works for me|fair enough|(?:let'?s )?(?:try it|wait) and see|"
     r"fine (?:by|with) me|(?:whatever|whichever)\b.*|lgtm|up to you"
     r")(?: (?:then|now|for now|please|anyway|too|here|with me|by me|from me|to me|either way))*",
     re.I,
@@ -141,7 +142,8 @@ _PROPOSES: Final = re.compile(
     r"\b(?:i'?ll|i will|i'?m going to|i am going to|i plan to|i'?d|i would|"
     r"let me|we could|i can|"
     r"i propose|i suggest|i recommend|my plan|the plan is|i intend|i want to|we should|"
-    r"next,? i|next step)\b",
+    r"next,? i|next step|i'?m (?:now )?(?!doing|going|looking|trying|working)\w{2,}ing|"
+    r"(?:plan|design|approach|proposal)(?=:))\b",
     re.I,
 )
 _LEAD: Final = re.compile(
