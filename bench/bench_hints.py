@@ -1,5 +1,5 @@
 """The wait of a first message for the index: how many runs on an indexed project have their hint,
-and how long a message waits for an index that does not answer.
+how long a message waits for an index that does not answer, and what memory such a run takes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -35,11 +35,14 @@ def run() -> list[Row]:
         write_sources(project)
         environ = {"HOME": name, "WEFT_HOME": f"{name}/home", "PATH": os.environ["PATH"]}
         _run_weft(project, environ, "map")
-        hinted = sum(_has_hint(base, project, environ) for _ in range(RUNS)) / RUNS
+        runs = [_hinted_run(base, project, environ) for _ in range(RUNS)]
+        hinted = sum(run.has_hint for run in runs) / RUNS
+        peak = max(run.peak for run in runs)
         waited = anyio.run(_waits, project, environ)
         return [
             Row("hint: runs on 5,000 files that have theirs", 100 * hinted, "%"),
             Row("hint: wait for an index that says nothing", waited, "ms", None, 50),
+            Row("hint: peak memory of a run with its hint", peak / 1024, "MB", None, 50),
         ]
 
 
@@ -48,16 +51,34 @@ def _run_weft(project: Path, environ: Mapping[str, str], *words: str) -> None:
     subprocess.run(argv, cwd=project, env=dict(environ), check=True, capture_output=True)
 
 
-def _has_hint(base: Path, project: Path, environ: Mapping[str, str]) -> bool:
-    """Whether the message of one run is stored with a hint."""
+class _HintedRun(NamedTuple):
+    has_hint: bool
+    peak: int
+    """Most memory at a time, in kilobytes: of the run, or of a program that it waited for."""
+
+
+def _hinted_run(base: Path, project: Path, environ: Mapping[str, str]) -> _HintedRun:
+    """One run, whether its message is stored with a hint, and what memory it took."""
     script = base / "script.json"
     script.write_text(json.dumps({"by": "content", "answers": ["Hello."]}))
-    _run_weft(project, environ, "-p", "-m", f"scripted:{script}", REQUEST)
+    words = [sys.executable, "-m", "weft", "-p", "-m", f"scripted:{script}", REQUEST]
+    argv = [sys.executable, "-c", _MEASURE, *words]
+    done = subprocess.run(argv, cwd=project, env=dict(environ), check=True, capture_output=True)
     files = [*(base / "home").glob("weft.db*")]
     stored = b"".join(file.read_bytes() for file in files)
     for file in files:
         file.unlink()
-    return b"may be about" in stored
+    return _HintedRun(b"may be about" in stored, int(done.stdout.split()[-1]))
+
+
+_MEASURE = """
+import os, sys
+child = os.posix_spawn(sys.executable, sys.argv[1:], os.environ)
+_, status, usage = os.wait4(child, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""In a small process of its own: a program begins with the memory of the one that starts it."""
 
 
 class _TimedModel(ScriptedModel):
