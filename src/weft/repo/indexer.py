@@ -52,21 +52,18 @@ from weft.repo.indexer_order import (
 from weft.repo.indexer_process import take_lock
 from weft.repo.past_commits import head_stamps, read_history_file, read_past
 from weft.repo.project_files import list_project, rule_stamps
-from weft.repo.project_watch import ProjectWatch
+from weft.repo.project_watch import LookTimer, ProjectWatch
 from weft.workspace import LocalRunner
 
 FINISH_SECONDS: Final = 60.0
 _LOCK_PAUSE_SECONDS: Final = 0.05
 _NICE: Final = 10
-_LOOK_SECONDS: Final = 10.0
 _MOST_NAMED: Final = 1_000
 """Files that are named in one batch of changes."""
 _PROJECT: Final = "project"
 """The file that says which project an index is of."""
 _LOST_SECONDS: Final = 30 * 86_400.0
 """How long an index whose project is gone is kept: it may be on a disk that is not mounted now."""
-_PAUSE_FACTOR: Final = 50
-"""A project that cannot be watched is looked at again after so many times what a look took."""
 _MOST_UNSAID: Final = 256 * 1024
 _SAY_SECONDS: Final = 0.2
 """How often it is tried again to say what the parent does not take."""
@@ -291,41 +288,40 @@ class ProjectKeeper:
         self._parent = parent
         self._watch = watch
         self._known = set(listing.paths())
-        self._pause = _LOOK_SECONDS
         self._voice = voice
 
     def run(self) -> int:
         """Until the parent wants no more; not 0 when another one has to begin anew."""
         self._voice.say(FileChanges())  # all that was there is read: from here on changes are told
-        looked = time.monotonic()
+        timer = LookTimer(time.monotonic())
         while self._parent.is_wanted() and not self._parent.is_finishing:
-            pause = _SAY_SECONDS if self._voice.is_behind else self._pause
-            if not self._watch.is_unsure and self._parent.wait(pause, self._watch.fd):
+            left = timer.left(time.monotonic())
+            pause = min(_SAY_SECONDS, left) if self._voice.is_behind else left
+            is_told = not self._watch.is_unsure and self._parent.wait(pause, self._watch.fd)
+            if is_told:
                 self._watch.collect(self._known, self._parent.wait)
             self._voice.go_on()
             if self._cache.is_replaced():
                 return 1  # deleted, or made anew by another
-            if self._watch.is_unsure:
-                self._locked(self._list_again)
-            elif self._watch.changed:
-                self._locked(self._read_changed)
-            elif time.monotonic() - looked >= self._pause:
+            if self._watch.is_unsure or self._watch.changed:
+                self._locked(self._list_again if self._watch.is_unsure else self._read_changed)
+                if is_told:
+                    timer.changed(time.monotonic())
+            elif not timer.left(began := time.monotonic()):
                 self._look()
-                looked = time.monotonic()
+                timer.looked(began, time.monotonic(), is_watched=self._watch.is_whole)
         return 0
 
     def _look(self) -> None:
         """Look for what no watch tells of: ignore files outside of the project, commits, and
         everything where there is no watch.
         """
-        began = time.monotonic()
         if has_new_rules(self._cache):
             self._watch.read_rules()
         elif not self._watch.is_whole and is_stale(self._cache, self._order.project):
             self._watch.is_unsure = True
         elif has_new_head(self._cache):
             self._locked(self._read_past)
-        self._pause = max(_LOOK_SECONDS, _PAUSE_FACTOR * (time.monotonic() - began))
 
     def _locked(self, work: Callable[[], FileChanges]) -> None:
         lock = _wait_for_lock(Path(self._order.folder), self._parent)

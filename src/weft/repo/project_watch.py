@@ -23,6 +23,12 @@ FLOOD_QUIET_SECONDS: Final = 0.2
 """The same where much happens: a checkout pauses now and then."""
 MOST_SECONDS: Final = 2.0
 """After so long what has come is taken, though more comes: a build may write for hours."""
+LOOK_SECONDS: Final = 10.0
+"""How often there is a look for what no watch tells of: commits, and ignore files elsewhere."""
+SOON_SECONDS: Final = 0.5
+"""The same after a change: git moves its head when the files of a checkout are there."""
+_PAUSE_FACTOR: Final = 50
+"""A project that cannot be watched is looked at again after so many times what a look took."""
 _FLOOD: Final = 100
 _MOST_UNLISTED: Final = 10_000
 
@@ -135,6 +141,28 @@ class ProjectWatch:
         is_known = path in self._followed and not is_closed
         if is_known or _holds_something(f"{self._project}/{path}"):
             self.is_unsure = True
+
+
+class LookTimer:
+    """Knows when the next look is due.  All times are of one clock, in seconds."""
+
+    def __init__(self, now: float) -> None:
+        self._due = now + LOOK_SECONDS
+
+    def left(self, now: float) -> float:
+        """How long until then."""
+        return max(0.0, self._due - now)
+
+    def changed(self, now: float) -> None:
+        """The watch has told something: a look is due soon."""
+        self._due = min(self._due, now + SOON_SECONDS)
+
+    def looked(self, began: float, now: float, *, is_watched: bool) -> None:
+        """A look has ended.  Of a project that is watched it costs next to nothing, however long
+        what it found took.
+        """
+        pause = LOOK_SECONDS if is_watched else max(LOOK_SECONDS, _PAUSE_FACTOR * (now - began))
+        self._due = now + pause
 
 
 def _new_watcher() -> InotifyWatcher | None:
