@@ -17,8 +17,9 @@ from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
 from tests.support.weft_program import WeftProgram
 from weft.app import App
 from weft.cli.chat.screens.dropped_files import ClipboardPictures, dropped_files, picture_label
-from weft.cli.chat.screens.screen import LineSubmitted
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, LineSubmitted
 from weft.errors import UsageError
+from weft.project.mentions import mentions_in
 from weft.view import UserBlock
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +80,22 @@ async def test_a_dropped_picture_is_one_token_and_is_sent_as_a_mention(
         assert line.text == f'look at @"{real}" please'
         assert line.picked == (real,)
         assert line.typed == "look at [Image my shot.png] please"
+
+
+async def test_a_picture_that_is_dropped_behind_a_word_is_sent_all_the_same(
+    picture: Path, tmp_path: Path
+) -> None:
+    """In a text, `a@b` is no mention; a token in the input always is one."""
+    real = os.path.realpath(picture)
+    async with driven_screen(tmp_path) as driven:
+        await driven.type("look")
+        await driven.type(PASTE.format(f"'{picture}'"))
+        await driven.type(PASTE.format(f"'{picture}'"))
+        await driven.terminal.shows("› look[Image my shot.png][Image my shot.png]")
+        await driven.type("now\r")
+        (line,) = [each for each in driven.sent() if isinstance(each, LineSubmitted)]
+    assert line.text == f'look @"{real}" @"{real}"now'
+    assert mentions_in(line.text) == (real,)
 
 
 async def test_a_picture_that_was_dropped_is_sent_without_a_question(
@@ -199,6 +216,29 @@ async def test_a_key_is_not_shown_while_it_is_pasted(tmp_path: Path) -> None:
         assert "secret" not in driven.terminal.written
         await driven.type("\r")
         assert given == ["sk-secret-123"]
+
+
+async def test_a_key_that_is_pasted_into_the_choice_before_is_the_key(tmp_path: Path) -> None:
+    """Who reads "paste an API key" pastes it at once; in the input line it would be a message."""
+    rows = (ChoiceRow("Paste an API key"), ChoiceRow("Use another"))
+    question = ChoiceQuestion(title="What should answer?", rows=rows, paste_row=0)
+    async with driven_screen(tmp_path) as driven, anyio.create_task_group() as group:
+        given: list[int | str | None] = []
+
+        async def ask() -> None:
+            given.append(await driven.screen.choose(question))
+            given.append(await driven.screen.ask_line("Paste the key:", is_secret=True))
+            given.append(await driven.screen.ask_line("Again:", is_secret=True))
+
+        group.start_soon(ask)
+        await all_tasks_blocked()
+        await driven.type(PASTE.format("sk-secret-123"))
+        await driven.terminal.shows("Paste the key:", "•" * 13)
+        assert "secret" not in driven.terminal.written
+        await driven.type("\r")
+        await driven.terminal.shows("Again:")
+        await driven.type("\r")
+        assert given == [0, "sk-secret-123", ""]
 
 
 @needs_tmux

@@ -100,6 +100,10 @@ class ChoiceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """
     is_own: bool = False
     """The user's own key or command has brought it up: no key can be meant for something else."""
+    paste_row: int = -1
+    """The row that a paste chooses, because the line that it asks for is what was pasted; -1: a
+    paste goes into the input line.
+    """
     are_described: bool = False
     """The details stand under their rows: they say more than what a row covers."""
 

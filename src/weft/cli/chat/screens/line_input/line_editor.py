@@ -45,7 +45,13 @@ class LineEditor:
     @property
     def whole_text(self) -> str:
         """The text as it is sent: with every paste in full."""
-        return "".join(self.pasted(each) or each for each in self.text)
+        return "".join(
+            # A mention right behind a word is none: it could be part of an address.
+            f" {self.pasted(each)}"
+            if each in self._files and place and not self.text[place - 1].isspace()
+            else self.pasted(each) or each
+            for place, each in enumerate(self.text)
+        )
 
     def pasted(self, character: str) -> str | None:
         """The paste that a character stands for; None for an ordinary one."""

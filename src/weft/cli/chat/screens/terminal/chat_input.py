@@ -117,6 +117,8 @@ class ChatInput:
         self._line = LineEditor()
         self._is_secret = False
         """What is asked for is not shown."""
+        self._pasted_early = ""
+        """What was pasted into the choice before the line that is asked for next."""
         self._search: HistorySearch | None = None
         self._menu: CompletionMenu | None = None
         self._wants_menu = anyio.Event()
@@ -188,6 +190,10 @@ class ChatInput:
             return
         if self.list is not None:
             self.list.picker.filter(self.list.picker.words + " ".join(text.split()))
+            return
+        if self.panel is not None and text and self.panel.question.paste_row >= 0:
+            self._pasted_early = " ".join(text.split("\n"))
+            self.give(self.panel.question.paste_row)
             return
         if not text:
             # What terminals send when there is no text in the clipboard, but a picture.
@@ -537,7 +543,8 @@ class ChatInput:
         """Ask for a line; a cancel takes the question away."""
         self.label, self._is_secret = label, is_secret
         self._line.reset()
-        self._line.set_text(text)
+        self._line.set_text(text or self._pasted_early)
+        self._pasted_early = ""
         try:
             return await self._wait_for_answer()
         finally:
