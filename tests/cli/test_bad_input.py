@@ -120,7 +120,7 @@ COMMAND_LINES = [
     BadInput(["-p", "--tools", "hammer", "hi"], "no tool 'hammer'"),
     BadInput(["-p", "--plan-model", "nope:x", "hi"], "no provider 'nope'"),
     BadInput(["-p", "--edit-model", "nope:x", "hi"], "no provider 'nope'"),
-    BadInput(["-p", "--fallback-model", "nope:x", "hi"], "no provider 'nope'"),
+    BadInput(["-p", "--fallback-model", "nope:x", "hi"], "weft: model.fallback: no provider"),
     BadInput(["-p", "--profile", "nope", "hi"], "there is no profile 'nope'"),
     BadInput(["-p", "--dialect", "french", "hi"], "--dialect needs one of weft, claude"),
     BadInput(["-p", "--permission-prompt-tool", "x", "hi"], "needs one of stdio"),
@@ -177,6 +177,10 @@ COMMAND_LINES = [
     BadInput(["auth", "login", "anthropic"], "no key was given"),
     BadInput(["auth", "login", "antropic"], "did you mean 'anthropic'?", stdin=b"k-123456\n"),
     BadInput(["auth", "login", "mine"], "[providers.mine] in", stdin=b"k-123456\n"),
+    BadInput(
+        ["auth", "login", "openai", "x"], "`weft auth login` takes one provider, not 'x' besides"
+    ),
+    BadInput(["-p", "--set", "theme=pink", "hi"], "weft: theme is not right: it takes one of auto"),
     BadInput(["auth", "logout"], "a provider is missing: `weft auth logout anthropic`"),
     BadInput(["auth", "logout", "anthropic"], "no key for 'anthropic' is saved"),
     BadInput(["config", "model.defualt"], "'model.default'"),

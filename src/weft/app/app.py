@@ -566,7 +566,8 @@ class App:
             try:
                 models.check(name)
             except UsageError as error:
-                raise UsageError(f"{fallbacks.source}: model.fallback: {error}") from error
+                where = "" if fallbacks.source == "caller" else f"{fallbacks.source}: "
+                raise UsageError(f"{where}model.fallback: {error}") from error
 
     def _check_models(self) -> None:
         """Leave out the models of an untrusted project that are unknown here.

@@ -400,10 +400,7 @@ def _line_of(name: str, data: bytes) -> str:
 
 
 def _from_caller(given: Mapping[str, Any]) -> dict[str, SettingValue]:
-    return {
-        name: SettingValue(_converted(name, value, "the caller"), "caller")
-        for name, value in given.items()
-    }
+    return {name: SettingValue(_converted(name, value), "caller") for name, value in given.items()}
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, SettingValue]:
@@ -432,15 +429,16 @@ def _flattened(tables: Mapping[str, Any], prefix: str = "") -> list[tuple[str, A
     return flat
 
 
-def _converted(name: str, value: Any, source: str) -> Any:
-    """The value as its setting has it.
+def _converted(name: str, value: Any, source: str = "") -> Any:
+    """The value as its setting has it; without a source it is what the caller has just given.
 
     Raises:
         UsageError: there is no such setting, or that is no value for it.
     """
+    where = f"{name} in {source}" if source else name
     try:
         return as_kind(known(name), value)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name} in {source} is not right: {wanted_value(name, value)}") from error
+        raise UsageError(f"{where} is not right: {wanted_value(name, value)}") from error
     except UsageError as error:
-        raise UsageError(f"{name} in {source}: {error}" if name in KEYS else str(error)) from error
+        raise UsageError(f"{where}: {error}" if name in KEYS else str(error)) from error

@@ -34,7 +34,10 @@ def run(arguments: ParsedArguments) -> int:
 
 
 def _provider(arguments: ParsedArguments) -> str:
-    if len(arguments.words) != 1:
+    if len(arguments.words) > 1:
+        more = arguments.words[1]
+        raise UsageError(f"`weft {arguments.verb}` takes one provider, not {more!r} besides")
+    if not arguments.words:
         first, *others = key_variables()
         raise UsageError(
             f"a provider is missing: `weft {arguments.verb} {first}`, or {', '.join(others)}"
