@@ -19,6 +19,14 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def write_ready(fd: int, data: bytes) -> bytes:
+    """Write what a descriptor that does not block takes at once; returns the rest."""
+    try:
+        return data[os.write(fd, data) :]
+    except BlockingIOError:
+        return data
+
+
 def read_all(fd: int, most: int, size: int) -> bytes:
     """Read to the end, at most `most` bytes; `size` is what is probably there."""
     # A read takes memory for all that it is asked for: a megabyte for a small file is mapped and

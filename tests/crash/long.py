@@ -20,6 +20,7 @@ import argparse
 import asyncio
 import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -441,11 +442,18 @@ class Conversation:
                     f"session {number}: {usage.input_tokens} {usage.output_tokens}",
                     f"branches {branches}",
                     f"files {files}",
-                    *(f"{m.role}: {m.content} {m.is_error}" for m in await session.messages()),
+                    *(
+                        f"{m.role}: {_DECISION_ID.sub('dec', m.content)} {m.is_error}"
+                        for m in await session.messages()
+                    ),
                 ]
             )
         await self._app.aclose()
         return found
+
+
+_DECISION_ID = re.compile(r"\bdec_\w+")
+"""What a note about a file names is made by chance, in each store anew."""
 
 
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:

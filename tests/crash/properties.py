@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-from tests.support.example_count import WHOLE
 from tests.support.source_code import ROOT
 
 TIMES = 10
@@ -26,11 +24,28 @@ LIMIT_SECONDS = 3600
 
 
 class Outcomes:
-    """Counts what came of the tests."""
+    """Sets the number of examples, and counts what came of the tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: int) -> None:
+        self._times = times
         self.passed = 0
         self.wrong = 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self) -> None:
+        """Register the profile before the plugin of hypothesis looks for it."""
+        # Not before pytest is here: it rewrites the modules of that plugin as they are loaded.
+        from hypothesis import HealthCheck, settings
+
+        from tests.support.example_count import WHOLE
+
+        settings.register_profile(
+            "proof",
+            max_examples=WHOLE * self._times,
+            database=None,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a test once, and a failure of its fixtures as its own."""
@@ -40,14 +55,7 @@ class Outcomes:
 
 def attempt(where: Sequence[str], times: int, seed: int) -> Outcomes:
     """Run the properties below these paths."""
-    settings.register_profile(
-        "proof",
-        max_examples=WHOLE * times,
-        database=None,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    outcomes = Outcomes()
+    outcomes = Outcomes(times)
     wanted = ("-m", "hypothesis", "--hypothesis-profile=proof", f"--hypothesis-seed={seed}")
     # Standard output takes one line, that of the claim.
     with redirect_stdout(sys.stderr):

@@ -12,6 +12,7 @@ from weft.app import App
 from weft.cli.exit_codes import OK, first_of
 from weft.cli.signals import StopSignal
 from weft.errors import UsageError, WeftError
+from weft.file_io import write_ready
 from weft.mcp_server import McpDispatcher, serve_stdio, weft_offer
 
 CHUNK: Final = 64 * 1024
@@ -57,9 +58,6 @@ class _Pipes:
         return os.read(self._input, CHUNK)
 
     async def send(self, data: bytes) -> None:
-        while data:
-            try:
-                data = data[os.write(self._output, data) :]
-            except BlockingIOError:
-                # A client that reads slowly holds up its own answers and nothing else.
-                await anyio.wait_writable(self._output)
+        while data := write_ready(self._output, data):
+            # A client that reads slowly holds up its own answers and nothing else.
+            await anyio.wait_writable(self._output)

@@ -270,7 +270,13 @@ class RepositoryChange:
 
     def lost_indexes(self) -> list[ChangedFile]:
         """The indexes that are gone or no longer one: what was staged is named nowhere else."""
-        names = [name for name in self.changed if _INDEX.fullmatch(name)]
+        names = [
+            name
+            for name in self.changed
+            # `git worktree remove` takes a whole working tree away, and its index with it.
+            if _INDEX.fullmatch(name)
+            and self.after.read(f"{name[: -len('index')]}HEAD") is not None
+        ]
         states = [(name, self.before.read(name), self.after.read(name)) for name in sorted(names)]
         return [
             _record(name, before, after)
