@@ -151,6 +151,17 @@ async def test_a_model_without_a_key_says_how_to_get_one(keyed: App) -> None:
         await talk.screen.noted("there is no key for openai; /login openai adds one")
 
 
+async def test_the_status_line_counts_with_the_window_of_the_model_that_was_switched_to(
+    keyed: App,
+) -> None:
+    async with driven_chat(keyed, "One.") as talk:
+        await talk.say("hi")
+        assert talk.screen.live.context_used
+        talk.screen.typed("/model claude-haiku-4-5")
+        await talk.screen.until(lambda: talk.screen.live.model.endswith("haiku-4-5"))
+        await talk.screen.until(lambda: talk.screen.live.context_window == 200_000)
+
+
 async def test_a_switch_by_name_to_a_model_without_a_key_says_so(keyed: App) -> None:
     async with driven_chat(keyed, "One.") as talk:
         talk.screen.typed("/model openai:gpt-5.5")

@@ -54,6 +54,7 @@ from weft.events import (
     PermissionResolved,
     PlanDecided,
     QuestionAnswered,
+    SettingChanged,
     SystemNote,
     TurnFinished,
     TurnStarted,
@@ -542,6 +543,8 @@ class Chat:
         if self.conversation.session is not None:
             snapshot = await self.conversation.session.editor_snapshot()
             self.live.context_used = snapshot.context_used
+            # The one of a model that was just switched to.
+            self.live.context_window = snapshot.context_window or self.live.context_window
 
     async def show_place(self) -> None:
         """Show where the conversation stands now, after it was moved."""
@@ -661,6 +664,8 @@ class Chat:
                         self.screen.show(*blocks)
                     if isinstance(event, TurnFinished):
                         self._tell_plan(event)
+                    if isinstance(event, SettingChanged) and event.name == "model":
+                        await self.count_context()
                     if isinstance(event, ChildStarted):
                         following.start_soon(self._follow_task, event.child, view.live)
                     self.screen.refresh()
