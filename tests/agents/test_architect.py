@@ -668,6 +668,31 @@ async def test_aborted_in_a_step_it_goes_on_with_that_step_and_counts_it_once(
         assert mine > after_abort
 
 
+async def test_stopped_after_a_step_the_plan_goes_on_with_the_next_one(world: World) -> None:
+    strong = planner(submit(step(1), step(2)))
+    roles: dict[str, Any] = {
+        "make file 1": [(write(1), Stall()), "Made 1."],
+        "make file 2": [write(2), "Made 2."],
+    }
+    fast = role_model(roles, "fast")
+    async with world.open(strong, fast, config=FAST) as app:
+        session = await start(app, auto_approve=True)
+        await session.send_prompt("make them")
+        await fast.gate().reached.wait()
+        assert await session.stop_after_step()
+        fast.gate().opened.set()
+        await until_idle(session)
+        [finished] = await facts(session, TurnFinished)
+        assert (finished.reason, finished.detail) == (
+            "aborted",
+            "stopped before step 2, as you asked",
+        )
+        assert statuses(await facts(session, ArchitectStep)) == [(0, "started"), (0, "passed")]
+        reply = await session.continue_and_wait()
+        assert "2 of 2 steps done." in reply.text
+        assert len(await session.children()) == 2
+
+
 async def test_aborted_while_it_waits_or_plans_it_ends_like_any_turn(world: World) -> None:
     strong = planner((SayText(text="Thinking about it"), Stall()))
     async with world.open(strong) as app:

@@ -23,7 +23,7 @@ from tests.support.world import (
     until_idle,
     until_status,
 )
-from weft.errors import NoPendingRequest
+from weft.errors import NoPendingRequest, ViewerRefused
 from weft.events import (
     PermissionRequest,
     TextDelta,
@@ -376,3 +376,44 @@ async def test_a_turn_can_be_aborted_at_any_delta_and_the_next_prompt_works(worl
         await session.abort()
         assert (await session.send_message("again")).text == "fine"
         await until_status(session, "idle")
+
+
+@pytest.mark.requirement("session:stop_after_step")
+async def test_a_turn_stopped_after_a_step_has_run_its_calls_and_goes_on_when_continued(
+    world: World,
+) -> None:
+    call = CallTool(name="write", args={"path": "a.txt", "content": "a"})
+    model = ScriptedModel([(call, Stall(gate="g")), "Done."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        assert not await session.stop_after_step()  # nothing runs
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        assert await session.stop_after_step()
+        model.gate("g").opened.set()
+        await until_idle(session)
+        finished = await until(session, TurnFinished)
+        assert (finished.reason, finished.detail) == (
+            "aborted",
+            "stopped after a step, as you asked",
+        )
+        assert world.read("a.txt") == "a"
+        assert model.request_count == 1
+        assert (await session.continue_and_wait()).text == "Done."
+
+
+async def test_a_stop_after_a_step_can_be_taken_back_and_is_not_a_viewers(world: World) -> None:
+    call = CallTool(name="write", args={"path": "a.txt", "content": "a"})
+    model = ScriptedModel([(call, Stall(gate="g")), "Done."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        viewer = await app.sessions.get(session.id)
+        await viewer.attach("viewer")
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        with pytest.raises(ViewerRefused):
+            await viewer.stop_after_step()
+        await session.stop_after_step()
+        assert await session.stop_after_step(False)
+        model.gate("g").opened.set()
+        assert (await until(session, TurnFinished)).reason == "stop"

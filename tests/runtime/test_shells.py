@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from weft.errors import FinalToolError, SessionStopped
-from weft.events import Fact, ToolComplete
+from weft.events import CommandPrinted, Fact, ToolComplete
 from weft.ids import CallUid, NodeId, SessionId
 from weft.loop import Build, Commit
 from weft.messages import ToolResult
@@ -32,6 +32,7 @@ class Quarters(CommandHost):
         self._state = SessionState(session_id=SessionId("s"))
         self.over = anyio.Event()
         self.stored: list[Fact] = []
+        self.shown: list[CommandPrinted] = []
         self.is_gone = False
 
     @property
@@ -46,6 +47,9 @@ class Quarters(CommandHost):
             await run()
 
         self._group.start_soon(call)
+
+    def signal(self, signal: CommandPrinted) -> None:
+        self.shown.append(signal)
 
     async def append(self, build: Build, *, wake: bool = False) -> None:
         if self.is_gone:
@@ -125,3 +129,29 @@ async def test_a_program_that_cannot_be_started_is_reported_at_once(tmp_path: Pa
         with pytest.raises(FinalToolError, match="there is no program"):
             await shells.start(command, "serve", LocalRunner(os.environ))
         assert not shells.has("bg_1")
+
+
+async def test_what_one_prints_is_shown_masked_and_its_end_is_kept(tmp_path: Path) -> None:
+    secret = "sk-ant-api03-" + "a1B2" * 20
+    script = f"printf 'one\\n{secret}\\n'; exec sleep 1000"
+    command = ProcessCommand(
+        argv=("/bin/sh", "-c", script), cwd=str(tmp_path), timeout_seconds=1_000, label=CALL
+    )
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            home = Quarters(group)
+            home.knows("bg_1")
+            home.state.background.started = 0
+            shells = shells_of(home)
+            await shells.start(command, "print", LocalRunner(os.environ))
+            while "one" not in shells.printed("bg_1")[0]:
+                await shells.look("bg_1", 10)
+            home.is_gone = True
+            home.over.set()
+    text, printed = shells.printed("bg_1")
+    assert "".join(each.chunk for each in home.shown) == text
+    assert home.shown[0].offset == 0
+    assert printed == len(text)
+    assert text.startswith("one\n")
+    assert secret not in text
+    assert shells.printed("bg_9") == ("", 0)

@@ -27,6 +27,7 @@ class BrokenWork:
         self.abort_reason = ""
         self.is_suspended = False
         self.is_compaction = False
+        self.stops_after_step = False
 
     async def run(self) -> None:
         raise RuntimeError("broken")

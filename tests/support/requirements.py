@@ -249,6 +249,9 @@ ROWS: dict[str, Requirement] = {
     "session:abort:receipt": Requirement(
         "The receipt names the queued messages that survive; idle, it is only a receipt.", "api 3"
     ),
+    "session:stop_after_step": Requirement(
+        "The turn ends after its present step, whose calls have run, and can go on.", "page 5"
+    ),
     "session:continue_turn": Requirement(
         "Goes on from exactly what is stored: after an abort, a limit, a vendor's "
         "failure and a crash.",
@@ -578,6 +581,7 @@ LIVE = (
     "ThinkingDelta",
     "ToolArgsDelta",
     "ToolOutput",
+    "CommandPrinted",
     "LlmRetry",
     "AnswerRestarted",
     "ArchitectPhase",

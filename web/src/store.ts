@@ -3,9 +3,10 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { ApiError, asClient, forgetToken, get, of, send, token } from "./api.ts";
 import { Link } from "./link.ts";
+import { readAgain, withOutput } from "./state/background.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
 import { turnTree, type TurnTree } from "./state/turns.ts";
-import type { BackgroundWork, ChildInfo, HunkOutcome, NetChange, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView } from "./types.ts";
+import type { BackgroundWork, ChildInfo, HunkOutcome, NetChange, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, Event as WireEvent } from "./types.ts";
 
 // --- route
 
@@ -227,7 +228,12 @@ function drain(): void {
     filesSeen = next.filesVersion;
     void readFiles();
   }
-  if (events.some((event) => event.kind.startsWith("child_") || event.kind === "system_note")) void readChildren();
+  if (events.some(tellsOfBackground)) void readChildren();
+  for (const event of events.filter((each) => each.kind === "background_output")) {
+    const next = withOutput(background.value, event);
+    if (next) background.value = next;
+    else void readChildren();
+  }
 }
 
 function tell(before: SessionState, next: SessionState): void {
@@ -276,6 +282,11 @@ export async function readFiles(): Promise<void> {
   if (opened === id) touched.value = Array.isArray(found) ? found : (found.files ?? []);
 }
 
+function tellsOfBackground(event: WireEvent): boolean {
+  if (event.kind.startsWith("child_") || event.kind === "system_note") return true;
+  return event.kind === "tool_complete" && (event.result as { data?: { background?: unknown } } | undefined)?.data?.background != null;
+}
+
 export async function readChildren(): Promise<void> {
   const id = opened;
   const [kids, work] = await Promise.all([
@@ -285,7 +296,7 @@ export async function readChildren(): Promise<void> {
   if (opened !== id) return;
   batch(() => {
     children.value = Array.isArray(kids) ? kids : [];
-    background.value = Array.isArray(work) ? work : [];
+    background.value = Array.isArray(work) ? readAgain(background.value, work) : [];
   });
 }
 

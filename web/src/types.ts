@@ -267,6 +267,8 @@ export interface BackgroundWork {
   title: string;
   status: string;
   exit_code: number | null;
+  output?: string;
+  printed?: number;
 }
 
 /** A fact or a signal; which one is told by `kind`, and a fact has a `seq`. */

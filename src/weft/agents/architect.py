@@ -113,6 +113,7 @@ class ArchitectRun(SessionWork):
         self.abort_reason = ""
         self.is_suspended = False
         self.is_compaction = False
+        self.stops_after_step = False
         self._planner: Turn | None = None
 
     @property
@@ -142,6 +143,10 @@ class ArchitectRun(SessionWork):
                 await self._make_plan()
             elif coming.do == "wait":
                 await self._wait_for_approval()
+            elif coming.do == "step" and self.stops_after_step:
+                # Like an abort, and between two steps: to continue is to go on with this one.
+                self.abort_reason = f"stopped before step {coming.index + 1}, as you asked"
+                await self._env.journal.commit(self.settled)
             elif coming.do == "step":
                 await self._do_step(coming.index)
             else:

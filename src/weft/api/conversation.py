@@ -41,6 +41,7 @@ from weft.session import (
     RespondToPermission,
     SendPrompt,
     SessionPort,
+    StopAfterStep,
     StopBackground,
 )
 from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_text
@@ -224,6 +225,14 @@ class ConversationCalls(SessionBase):
         command = AbortTurn(reason=reason, **self._by(input_id))
         return (await self._carry(command, send_abort)).answer
 
+    async def stop_after_step(self, is_wanted: bool = True, *, input_id: str | None = None) -> bool:
+        """Let the turn that runs end after its present step: an answer and its tool calls, or a
+        step of a plan.  `continue_turn` goes on from there.  False takes it back.
+
+        Returns whether there is a turn that will.
+        """
+        return await self._call(StopAfterStep(is_wanted=is_wanted, **self._by(input_id)))
+
     async def continue_turn(
         self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted:
@@ -311,8 +320,15 @@ class ConversationCalls(SessionBase):
         elif port.lives_here and not self._host.runs_command(self.id, name):
             status = "interrupted"
         code = None if about.end is None else about.end.exit_code
+        output, printed = self._host.command_output(self.id, name)
         return BackgroundWork(
-            id=name, kind="shell", title=about.command, status=status, exit_code=code
+            id=name,
+            kind="shell",
+            title=about.command,
+            status=status,
+            exit_code=code,
+            output=output,
+            printed=printed,
         )
 
     async def kill_background(self, background_id: str, *, input_id: str | None = None) -> None:

@@ -81,6 +81,12 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
     """
     exit_code: int | None = None
     """Of a command that has ended; negative: by that signal, None: its end was not seen."""
+    output: str = ""
+    """The end of what a command has printed, at most 20,000 characters, masked; where it runs in
+    another process, what it prints from now on comes as events only.
+    """
+    printed: int = 0
+    """How many characters it has printed in all."""
 
 
 async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:

@@ -60,6 +60,16 @@ class ToolOutput(SignalBase, frozen=True, tag="tool_output"):
     chunk: str
 
 
+class CommandPrinted(SignalBase, frozen=True, tag="background_output"):
+    """More output of a background command."""
+
+    id: str
+    """Which command, as `bg_1`."""
+    offset: int
+    """How many characters it had printed before."""
+    chunk: str
+
+
 class LlmRetry(SignalBase, frozen=True, tag="llm_retry"):
     """A model call failed and will be made again."""
 
@@ -138,6 +148,7 @@ Signal: TypeAlias = (
     | ThinkingDelta
     | ToolArgsDelta
     | ToolOutput
+    | CommandPrinted
     | LlmRetry
     | AnswerRestarted
     | ArchitectPhase

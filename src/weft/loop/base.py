@@ -128,6 +128,8 @@ class SessionWork(Protocol):
     """Set before `scope` is cancelled when the program closes: a turn stays open then, to go on."""
     is_compaction: bool
     """It has no turn that is open until its end."""
+    stops_after_step: bool
+    """Set by the user: end before the next model call, or the next step of a plan."""
 
     async def run(self) -> None:
         """Work to the end, which is an append."""

@@ -51,6 +51,8 @@ _ABORT = FailPointPair("loop.abort")
 
 SNAPSHOT_SECONDS = 2.0
 """How long a turn that is stopped waits for the snapshot of its files."""
+STOPPED_AFTER_STEP = "stopped after a step, as you asked"
+"""The detail of a turn that has ended so."""
 EMPTY_ANSWER = (
     "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
 )
@@ -71,6 +73,9 @@ class Turn:
         self.abort_reason = ""
         self.is_suspended = False
         self.is_compaction = False
+        self.stops_after_step = False
+        self._has_answered = False
+        """The model has; the step that the user sees is the answer and its calls."""
         models = environment.models
         self._pending = PendingFacts(models.journal)
         self._line = TurnLine(models.journal, models.model.info)
@@ -112,6 +117,7 @@ class Turn:
                 await self._end.finish(stop.reason, stop.detail)
                 return
             answer = await self._model.ask()
+            self._has_answered = True
             if isinstance(answer, TurnStop):
                 await self._end.finish(answer.reason, answer.detail)
                 return
@@ -237,6 +243,8 @@ class Turn:
         except WeftError as error:
             is_refused = isinstance(error, AuthFailed)
             return TurnStop("auth_error" if is_refused else "provider_error", str(error))
+        if self.stops_after_step and self._has_answered:
+            return TurnStop("aborted", STOPPED_AFTER_STEP)
         limits, state, calls = self._env.models.limits, self._env.journal.state, self._calls
         if calls.halted:
             return TurnStop("halted", calls.halted)

@@ -18,7 +18,14 @@ import anyio
 from weft.agents.lazy_tool import AgentEntry
 from weft.agents.limits import AgentLimits, AgentTree
 from weft.errors import SessionNotFound, SessionStopped, UsageError, WeftError
-from weft.events import BoundaryChanged, CallOrigin, Fact, PermissionResolved, QuestionAnswered
+from weft.events import (
+    BoundaryChanged,
+    CallOrigin,
+    Fact,
+    PermissionResolved,
+    QuestionAnswered,
+    Signal,
+)
 from weft.ids import CallUid, RequestId, SessionId, TurnId
 from weft.loop import Build, Commit, TurnLimits
 from weft.messages import ModelName, Usage
@@ -322,6 +329,11 @@ class AgentTrees:
         host = self._hosts.get(session_id)
         return host is not None and host.shells is not None and host.shells.has(name)
 
+    def command_output(self, session_id: SessionId, name: str) -> tuple[str, int]:
+        """The end of what a background command has printed here, and how much that was in all."""
+        host = self._hosts.get(session_id)
+        return ("", 0) if host is None or host.shells is None else host.shells.printed(name)
+
     async def end_background(self, session_id: SessionId, *, suspends: bool = False) -> None:
         """Stop what a session has in the background, and wait until the ends are on its record.
 
@@ -510,6 +522,11 @@ class SessionAgentHost:
         if sessions.is_closing and sessions.running(self.session_id) is None:
             raise SessionStopped(self.session_id, "the program is closing")
         return await sessions.port(self.session_id)
+
+    def signal(self, signal: Signal) -> None:
+        """Show something to those that watch the session here."""
+        if self.actor is not None:
+            self.actor.log.signal(signal)
 
     async def append(self, build: Build, *, wake: bool = False) -> Sequence[Fact]:
         """Put on the session's own record what happens in this process, such as the end of a

@@ -21,7 +21,7 @@ import anyio
 import msgspec
 
 from weft.errors import FinalToolError, ToolError, WeftError
-from weft.events import CommandEnd, FileTouched, InputQueued, SystemNote
+from weft.events import CommandEnd, CommandPrinted, FileTouched, InputQueued, SystemNote
 from weft.ids import CallUid, EntryId, new_id
 from weft.loop import Build, Commit, tip_after
 from weft.messages import Text, clean_text
@@ -38,6 +38,8 @@ SETTLE_SECONDS: Final = 0.5
 """How long a command is looked at before its call returns."""
 STOP_SECONDS: Final = 5.0
 """How long one may take to end when asked; then it is killed."""
+TAIL: Final = 20_000
+"""Characters of the output that a screen can ask for, and is sent at once."""
 REMEMBERED: Final = 8
 """Commands that have ended and can still be looked at."""
 
@@ -54,6 +56,10 @@ class CommandHost(Protocol):
 
     def start(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         """Run a task in the background of the turns."""
+        ...
+
+    def signal(self, signal: CommandPrinted) -> None:
+        """Show something to those that watch."""
         ...
 
     async def append(self, build: Build, *, wake: bool = False) -> object:
@@ -102,6 +108,11 @@ class BackgroundShells(BackgroundCommands):
         shell = self._known.get(name)
         return shell is not None and not shell.ended.is_set()
 
+    def printed(self, name: str) -> tuple[str, int]:
+        """The end of what one has printed, masked, and how many characters that was in all."""
+        shell = self._known.get(name)
+        return ("", 0) if shell is None else (shell.tail, shell.printed)
+
     # -- what the tools ask
 
     def refuse_more(self) -> None:
@@ -118,7 +129,7 @@ class BackgroundShells(BackgroundCommands):
         self.refuse_more()
         # Counted on from the log: after a restart, an old name must not mean a new command.
         self._last = max(self._last, self._host.state.background.started) + 1
-        shell = _Shell(f"bg_{self._last}", title, command, self._redact)
+        shell = _Shell(f"bg_{self._last}", title, command, self._redact, self._host.signal)
         self._known[shell.name] = shell
         self._host.start(lambda: self._run(shell, runner), f"background command {shell.name}")
         try:
@@ -288,8 +299,20 @@ def _uncertain(changed: Commit) -> Commit:
 class _Shell:
     """One command, and what it printed."""
 
-    def __init__(self, name: str, title: str, command: ProcessCommand, redact: Redactor) -> None:
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        command: ProcessCommand,
+        redact: Redactor,
+        show: Callable[[CommandPrinted], None],
+    ) -> None:
         self.name = name
+        self._show = show
+        self.tail = ""
+        """The end of what it has printed, for screens."""
+        self.printed = 0
+        """How many characters it has printed."""
         self.title = " ".join(title.split())[:80]
         self.call_uid = CallUid(command.label)
         self.by: By = ""
@@ -382,4 +405,9 @@ class _Shell:
         self._news.set()
 
     def _keep(self, text: str) -> None:
+        if text:
+            self.printed += len(text)
+            chunk = text[-TAIL:]
+            self._show(CommandPrinted(id=self.name, offset=self.printed - len(chunk), chunk=chunk))
+            self.tail = (self.tail + text)[-TAIL:]
         self._unseen.feed(text.encode(errors="replace"))

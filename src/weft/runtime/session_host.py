@@ -221,6 +221,12 @@ class SessionHost:
         """True while a background command of this name runs in this process."""
         return self.registry.agents.runs_command(session_id, name)
 
+    def command_output(self, session_id: SessionId, name: str) -> tuple[str, int]:
+        """The end of what a background command has printed, and how much that was in all; nothing
+        of one that runs in another process.
+        """
+        return self.registry.agents.command_output(session_id, name)
+
     # -- isolated agents
 
     async def open_isolated(

@@ -56,6 +56,12 @@ class ContentBody(ChangeBody, frozen=True, kw_only=True):
     content: MessageContent
 
 
+class StopAfterStepBody(ChangeBody, frozen=True, kw_only=True):
+    """Whether the turn that runs is to end after its present step."""
+
+    is_wanted: bool = True
+
+
 class AbortBody(ChangeBody, frozen=True, kw_only=True):
     """An abort."""
 

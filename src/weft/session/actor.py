@@ -61,6 +61,7 @@ from weft.session.commands import (
     SendPrompt,
     SetBoundary,
     Settle,
+    StopAfterStep,
     StopBackground,
     StopSession,
     SwitchBranch,
@@ -104,7 +105,7 @@ _CREATE = FailPointPair("session.create")
 SNAPSHOT_PAUSE = 5.0
 """Seconds after which a snapshot is tried again that was put off."""
 
-_OF_THIS_LIFE = (AttachClient, DetachClient, StopSession, CompactNow)
+_OF_THIS_LIFE = (AttachClient, DetachClient, StopAfterStep, StopSession, CompactNow)
 """Commands that later lives of the session need not know."""
 
 _ENDS_WHAT_WAS_LEFT = (SendPrompt, EditNode, BranchAt, SwitchBranch, CompactNow)
@@ -449,6 +450,8 @@ class SessionActor:
         match command:
             case AbortTurn(reason=reason, turn_id=turn_id):
                 return await self._abort(reason, only=turn_id)
+            case StopAfterStep(is_wanted=is_wanted):
+                return self._worker.stop_after_step(is_wanted) is not None
             case AttachClient():
                 return self.clients.attach(command)
             case DetachClient():

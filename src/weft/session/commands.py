@@ -112,6 +112,12 @@ class AbortTurn(Command[AbortReceipt], frozen=True, tag="abort"):
     """
 
 
+class StopAfterStep(Command[bool], frozen=True, tag="stop_after_step"):
+    """Let the turn that runs end after its present step; True when there is one that can."""
+
+    is_wanted: bool = True
+
+
 class EditQueued(Command[None], frozen=True, tag="edit_queued"):
     """Change what a queued message says."""
 
@@ -447,6 +453,7 @@ AnyCommand: TypeAlias = (
     SendPrompt
     | ContinueTurn
     | AbortTurn
+    | StopAfterStep
     | EditQueued
     | RemoveQueued
     | ReorderQueue

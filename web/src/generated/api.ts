@@ -81,6 +81,8 @@ export interface BackgroundWork {
   title: string;
   status: "awaiting_permission" | "error" | "executing_tool" | "idle" | "interrupted" | "thinking" | "waiting" | "exited" | "running";
   exit_code?: number | null;
+  output?: string;
+  printed?: number;
 }
 /** A file as a base has it. */
 export type BaseFile = [number, string];
@@ -1374,6 +1376,11 @@ export interface StartBody {
 export interface StatusAnswer {
   value: string;
 }
+/** Whether the turn that runs is to end after its present step. */
+export interface StopAfterStepBody {
+  input_id?: string | null;
+  is_wanted?: boolean;
+}
 /** The node that stands in the place of this one. */
 export interface SupersedeBody {
   input_id?: string | null;
@@ -1742,6 +1749,8 @@ export interface Operations {
   clear_queues: { path: { id: string }; body?: ChangeBody; answer: null };
   /** Stop the turn that runs. */
   abort: { path: { id: string }; body?: AbortBody; answer: AbortReceipt };
+  /** Let the turn end after its present step; true when there is one that will. */
+  stop_after_step: { path: { id: string }; body?: StopAfterStepBody; answer: boolean };
   /** Continue a turn from exactly what is stored. */
   continue_turn: { path: { id: string }; body?: TurnOptions; answer: Accepted };
   /** Attach as one of several clients; a viewer's changing calls are refused. */
@@ -2066,6 +2075,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   remove_queued: ["DELETE", "/api/sessions/{id}/queue/{entry}"],
   clear_queues: ["DELETE", "/api/sessions/{id}/queue"],
   abort: ["POST", "/api/sessions/{id}/abort"],
+  stop_after_step: ["POST", "/api/sessions/{id}/stop-after-step"],
   continue_turn: ["POST", "/api/sessions/{id}/continue"],
   attach: ["POST", "/api/sessions/{id}/clients"],
   detach: ["DELETE", "/api/sessions/{id}/clients/{client}"],

@@ -1,6 +1,6 @@
 /** Where you write: what is typed is kept for each session, whatever happens. */
 
-import { computed, signal, useSignal } from "@preact/signals";
+import { computed, effect, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { get, of, send } from "../api.ts";
@@ -156,7 +156,7 @@ function NowComposer({ id }: { id: string }): JSX.Element {
             <Icon name="shield" size={14} />{MODES.find(([name]) => name === slice.permissionMode.value)?.[1] ?? slice.permissionMode.value}<Icon name="down" size={12} />
           </Menu>
           <span class="push" />
-          {isBusy ? <Button icon="stop" keys="Esc" class="stop" onClick={() => void stop(id)}>Stop</Button> : null}
+          {isBusy ? <StopButtons id={id} /> : null}
           <Button kind={asks ? "plain" : "primary"} class="send" onClick={() => void submit(false)}>{isBusy ? "Steer" : "Send"} <Icon name="send" /></Button>
         </div>
       </div>
@@ -182,6 +182,31 @@ function useGrowth(field: { current: HTMLTextAreaElement | null }, text: string)
     element.style.height = "auto";
     element.style.height = `${Math.min(element.scrollHeight, window.innerHeight * 0.4)}px`;
   }, [text]);
+}
+
+/** The session whose turn was asked to end after its present step; it ends with that turn. */
+const stopsAfterStep = signal("");
+effect(() => { if (!busy.value) stopsAfterStep.value = ""; });
+
+export const endsAfterStep = computed(() => stopsAfterStep.value !== "" && stopsAfterStep.value === session.value?.id);
+
+/** Stop now, or let the step that runs come to its end. */
+function StopButtons({ id }: { id: string }): JSX.Element {
+  const ends = endsAfterStep.value;
+  return (
+    <span class="stops">
+      <Button icon="stop" keys="Esc" class="stop" onClick={() => void stop(id)}>Stop</Button>
+      <Menu up class="stop-more" label={ends ? "Ends after this step" : "When to end"} items={[{ value: "step", label: "Stop after this step", note: ends ? "asked for; choose again to go on" : "its tool calls still run", chosen: ends }]} onChoose={() => void stopAfterStep(id)}>{ends ? <span class="ends desktop">after step</span> : null}<Icon name="down" size={12} /></Menu>
+      <span class="sr" role="status">{ends ? "The turn ends after this step" : ""}</span>
+    </span>
+  );
+}
+
+/** Let the turn end after its present step; asked for again, it goes on. */
+export async function stopAfterStep(id: string): Promise<void> {
+  const wanted = !endsAfterStep.value;
+  const done = await attempt(send<boolean>("POST", of(id, "stop-after-step"), { is_wanted: wanted }));
+  if (done !== null) stopsAfterStep.value = wanted && done ? id : "";
 }
 
 export async function stop(id: string): Promise<void> {

@@ -2,12 +2,14 @@
 
 import { computed, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { of, send } from "../api.ts";
 import { HunkView } from "../diff/view.tsx";
 import { changedFiles, letter, netFiles, type ChangedFile, type NetFile } from "../state/changes.ts";
+import { lastLine } from "../state/background.ts";
 import { fileName, money } from "../state/words.ts";
 import { attempt, background, go, kept, looking, net, panelOpen, panelWidth, revertHunk, session, slice, touched, tree } from "../store.ts";
+import type { BackgroundWork } from "../types.ts";
 import { Button, Empty, Menu, PathName, Stat, Tabs } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 import { busy, projectFiles } from "./composer.tsx";
@@ -139,6 +141,28 @@ function FilesTab(): JSX.Element {
   );
 }
 
+/** One command or agent beside the turns: a line, and what it prints once opened. */
+function Beside({ work, session: id }: { work: BackgroundWork; session: string }): JSX.Element {
+  const open = useSignal(false);
+  const screen = useRef<HTMLPreElement>(null);
+  const sticks = useRef(true);
+  const output = work.output ?? "";
+  useLayoutEffect(() => { if (screen.current && sticks.current) screen.current.scrollTop = screen.current.scrollHeight; }, [output, open.value]);
+  const runs = work.status === "running" || work.status === "thinking";
+  const says = work.exit_code === null || work.exit_code === undefined ? work.status : `${work.status} with ${work.exit_code}`;
+  return (
+    <div class="beside-work">
+      <div class="beside">
+        <Mark name={runs ? "running" : work.exit_code ? "failed" : "rest"} />
+        <span class="words"><code title={work.title}>{work.title}</code><span class="dim last">{work.kind === "shell" ? "command" : "agent"} · {says}{!open.value && output ? ` · ${lastLine(output)}` : ""}</span></span>
+        {work.kind === "shell" ? <Button kind="quiet" small icon={open.value ? "up" : "down"} expanded={open.value} label={`Output of ${work.title}`} onClick={() => { open.value = !open.value; sticks.current = true; }} /> : null}
+        {runs ? <Button small icon="stop" label={`End ${work.title}`} onClick={() => void attempt(send("DELETE", of(id, "background", work.id), {}))}>Stop</Button> : null}
+      </div>
+      {open.value ? <pre class="beside-output" ref={screen} tabIndex={0} role="region" aria-live="off" aria-label={`What ${work.title} prints`} onScroll={(event) => { const at = event.currentTarget; sticks.current = at.scrollHeight - at.scrollTop - at.clientHeight < 40; }}>{output || "It has printed nothing yet."}</pre> : null}
+    </div>
+  );
+}
+
 function TodosTab(): JSX.Element {
   const todos = slice.todos.value ?? [];
   const state = session.value;
@@ -149,7 +173,7 @@ function TodosTab(): JSX.Element {
       <ul class="todos">{todos.map((each) => <li key={each.id} class={each.status ?? "pending"}><Mark name={mark[each.status ?? "pending"]} />{each.text}</li>)}</ul>
       {background.value.length ? (
         <section class="block"><h3>Running beside this turn</h3>
-          {background.value.map((each) => <div key={each.id} class="beside"><Mark name={each.status === "running" || each.status === "thinking" ? "running" : "rest"} /><span class="words"><code>{each.title}</code><span class="dim">{each.kind} · {each.status}</span></span>{each.status === "running" ? <Button kind="quiet" small onClick={() => void attempt(send("DELETE", of(state?.id ?? "", "background", each.id), {}))}>Stop</Button> : null}</div>)}
+          {background.value.map((each) => <Beside key={each.id} work={each} session={state?.id ?? ""} />)}
         </section>
       ) : null}
       {state ? (

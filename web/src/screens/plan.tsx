@@ -8,7 +8,7 @@ import { shortModel } from "../state/words.ts";
 import { attempt, session } from "../store.ts";
 import { Button, Chip, Empty } from "../ui/controls.tsx";
 import { Icon, Mark, type MarkName } from "../ui/icons.tsx";
-import { stop } from "./composer.tsx";
+import { endsAfterStep, stop, stopAfterStep } from "./composer.tsx";
 import { ToolLine } from "./tools.tsx";
 
 interface Step { action: string; file?: string; description: string; details?: string; check?: string; boundary?: { first: number; last: number } | null }
@@ -64,7 +64,7 @@ export function Plan(): JSX.Element {
           <div class="block"><h3>It may touch</h3>{[...new Set(steps.map((step) => step.file).filter(Boolean))].map((file) => <div key={file} class="line"><code>{file}</code><span class="push" /><span class="dim">{lines(steps.find((step) => step.file === file)?.boundary)}</span></div>)}</div>
           <div class="block"><h3>If the page or the process ends now</h3><p>{waits ? "The plan waits, and nothing runs before you approve it." : "Steps that are done are kept and not run again. The one that runs starts over from its own beginning."}</p></div>
         </div>
-        {state.status !== "idle" && !waits ? <div class="panel-foot"><Button icon="stop" onClick={() => void stop(state.id)}>Stop</Button></div> : null}
+        {state.status !== "idle" && !waits ? <div class="panel-foot"><Button icon="stop" pressed={endsAfterStep.value} onClick={() => void stopAfterStep(state.id)}>{endsAfterStep.value ? "Stops" : "Stop"} after step {Math.min(passed + 1, steps.length)}</Button><span class="push" /><Button kind="quiet" onClick={() => void stop(state.id)}>Stop now</Button></div> : null}
       </aside>
     </div>
   );

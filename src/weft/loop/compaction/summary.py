@@ -435,6 +435,7 @@ class CompactionWork:
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
         self.is_compaction = True
+        self.stops_after_step = False
         self.is_suspended = False  # a compaction that the program's end cuts short is over
 
     async def run(self) -> None:

@@ -19,6 +19,7 @@ import msgspec
 
 from weft.errors import StoreUnavailable, WeftError
 from weft.events import (
+    CommandPrinted,
     Event,
     FactBase,
     TextDelta,
@@ -180,6 +181,7 @@ _TEXT_FIELDS: Final[dict[type, str]] = {
     ThinkingDelta: "text",
     ToolArgsDelta: "text",
     ToolOutput: "chunk",
+    CommandPrinted: "chunk",
     TokenReceived: "token",
 }
 
@@ -199,6 +201,8 @@ def _continues(last: Event, event: Event, length: int) -> bool:
         return is_same and event.offset == last.offset + length
     if isinstance(last, ToolOutput) and isinstance(event, ToolOutput):
         return event.call_uid == last.call_uid
+    if isinstance(last, CommandPrinted) and isinstance(event, CommandPrinted):
+        return event.id == last.id and event.offset == last.offset + length
     if isinstance(last, TokenReceived) and isinstance(event, TokenReceived):
         return (event.node_id, event.branch_idx) == (last.node_id, last.branch_idx)
     return False

@@ -20,6 +20,7 @@ from weft.server.bodies import (
     PromptBody,
     QueuedPair,
     ReasonBody,
+    StopAfterStepBody,
     TurnOptions,
 )
 from weft.server.errors import RequestRefusal
@@ -175,6 +176,14 @@ CONVERSATION: tuple[ApiOperation, ...] = (
         "Stop the turn that runs.",
         body=AbortBody,
         answer=AbortReceipt,
+    ),
+    session_call(
+        "POST",
+        "/stop-after-step",
+        "stop_after_step",
+        "Let the turn end after its present step; true when there is one that will.",
+        body=StopAfterStepBody,
+        answer=bool,
     ),
     session_call(
         "POST",

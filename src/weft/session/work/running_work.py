@@ -105,6 +105,13 @@ class RunningWork:
         self.turn.scope.cancel()
         return self.turn.turn_id
 
+    def stop_after_step(self, is_wanted: bool) -> TurnId | None:
+        """Have it end after its present step, or not any more; returns which one, if it can."""
+        if self.turn is None or self.turn.is_compaction or self.is_aborting:
+            return None
+        self.turn.stops_after_step = is_wanted
+        return self.turn.turn_id
+
     def suspend(self) -> None:
         """Stop it because the program closes; a turn stays open in the log, and can go on."""
         # What the user has aborted stays aborted: its clean-up is at work already.
