@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import anyio
 import anyio.abc
 
-from weft.api.inspection import session_events
+from weft.api.inspection import SessionEvents, session_events
 from weft.api.results import Result
 from weft.api.session import Session
 from weft.api.turn_waiter import withdraw
@@ -16,6 +16,7 @@ from weft.app import App
 from weft.cli.headless.answers import whole, with_whole_text
 from weft.cli.headless.output_formats import OutputSink
 from weft.cli.headless.own_turn import OwnTurn
+from weft.errors import Owned
 from weft.events import (
     ArchitectPlan,
     Event,
@@ -85,14 +86,23 @@ class TurnDriver:
         )
         task_status.started()
         async with events:
-            async for event in events:
-                if not wants_signals and isinstance(event, SessionStatus):
-                    continue
-                await self._take(await whole(event, self._app))
-                if self._own is not None and str(self._own.turn_id) in self._ended:
-                    # No further: should the owner go now, a run that is about to end would open the
-                    # session only to close it.
-                    return
+            try:
+                await self._hand_out_all(events, wants_signals)
+            except Owned:
+                # The process that has the session does not answer.  The one message of a run waits
+                # for the same process, and only its sender knows whether it was accepted there.
+                if self._own is None:
+                    raise
+
+    async def _hand_out_all(self, events: SessionEvents, wants_signals: bool) -> None:
+        async for event in events:
+            if not wants_signals and isinstance(event, SessionStatus):
+                continue
+            await self._take(await whole(event, self._app))
+            if self._own is not None and str(self._own.turn_id) in self._ended:
+                # No further: should the owner go now, a run that is about to end would open the
+                # session only to close it.
+                return
 
     async def send(self, send: Callable[[], Awaitable[Result]]) -> Result:
         """Send something and wait until its turn is over and all its events are handed out."""
