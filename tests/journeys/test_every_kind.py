@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from tests.support.background_shell import background_shell
 from tests.support.buggy_model import BuggyModel
 from tests.support.idle_loop import all_tasks_blocked
 from tests.support.requirements import TOUR_EVENTS
@@ -17,6 +18,7 @@ from tests.support.world import World, running, until, until_idle, until_status
 from weft.api.session import Session
 from weft.app import App
 from weft.events import (
+    CommandPrinted,
     Event,
     FactBase,
     PermissionRequest,
@@ -104,6 +106,18 @@ async def sleeps(session: Session, model: ScriptedModel) -> None:
     await until_idle(session)
 
 
+async def prints(session: Session, model: ScriptedModel) -> None:
+    """A command in the background that says something."""
+    async with await session.subscribe() as events:
+        await session.send_prompt("start it")
+        request = await until(session, PermissionRequest)
+        await session.respond_to_permission("allow_once", request_id=request.request_id)
+        async for event in events:
+            if isinstance(event, CommandPrinted):
+                break
+    await until_idle(session)
+
+
 async def turns_back(session: Session, model: ScriptedModel) -> None:
     """Notes, marks, settings, branches, revisions, boundaries, skills, rewinding."""
     await session.send_message("one")
@@ -157,6 +171,7 @@ def models() -> dict[Leg, ScriptedModel]:
     return {
         works: ScriptedModel(WORK),
         sleeps: ScriptedModel([CallTool(name="wait", args={"seconds": 600}), "rested"]),
+        prints: ScriptedModel([background_shell("echo printed; sleep 1000"), "started"]),
         waits: ScriptedModel([(Stall(gate="g"), SayText(text="x")), "y"]),
         turns_back: ScriptedModel(["one", "two", "three"]),
         grows_long: ScriptedModel(["long answer " * 500] * 3 + ["the summary", "x"]),

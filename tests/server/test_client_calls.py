@@ -130,6 +130,7 @@ USES: dict[str, Use] = {
     "set_thinking_level": lambda s: s.set_thinking_level("low"),
     "stop": lambda s: s.stop(),
     "subscribe": lambda s: _whole_log(s),
+    "stop_after_step": lambda s: _equal(s.stop_after_step(), False),
     "summarize": lambda s: s.summarize(),
     "summarize_branch": lambda s: _of_last(s, lambda node: _refused(s.summarize_branch("nod_x"))),
     "switch_branch": lambda s: s.switch_branch(0),

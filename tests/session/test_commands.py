@@ -30,6 +30,7 @@ from weft.session import (
     SessionPort,
     SetCheckpoint,
     Settle,
+    StopAfterStep,
     StopSession,
     UndoRewind,
     answer_of,
@@ -57,7 +58,7 @@ def test_every_command_says_the_type_of_its_answer(kind: type[Command[Any]]) -> 
 
 def test_every_command_is_decided_or_the_actors_own() -> None:
     own: set[type] = {AbortTurn, AttachClient, DetachClient, StopSession, RewindTo, UndoRewind}
-    own |= {ReportChild, ForwardRequest, Reserve, Settle}
+    own |= {ReportChild, ForwardRequest, Reserve, Settle, StopAfterStep}
     assert own.isdisjoint(DECIDERS)
     assert own | set(DECIDERS) == set(get_args(AnyCommand))
 
