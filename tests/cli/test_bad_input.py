@@ -208,6 +208,7 @@ FILES = [
     BadInput(["-p", "--add-dir", "", "hi"], "--add-dir needs a value"),
     BadInput(["-p", "-o", "/nowhere/x.txt", "hi"], "there is no folder '/nowhere'"),
     BadInput(["-p", "-o", "/etc", "hi"], "it is a folder"),
+    BadInput(["-p", "-o", "/proc/x.txt", "hi"], "cannot write the answer to '/proc/x.txt'"),
     BadInput(["-p", "-o", "", "hi"], "-o needs a value: -o FILE"),
     BadInput(["-p", "@missing.txt"], "there is no file 'missing.txt'"),
     BadInput(["-p", "@../x"], "there is no file '../x'"),

@@ -90,8 +90,21 @@ def check_file(path: str) -> None:
     elif not os.access(place if os.path.lexists(place) else folder, os.W_OK):
         why = "permission denied"
     else:
-        return
-    raise UsageError(f"cannot write the answer to {path!r}: {why}")
+        why = "" if os.path.lexists(place) else _why_not_made(place)
+    if why:
+        raise UsageError(f"cannot write the answer to {path!r}: {why}")
+
+
+def _why_not_made(place: str) -> str:
+    """Why no file can be made there: folders of the kernel, and full or odd disks, say it only when
+    it is tried.  Empty when it can be; the file is removed again.
+    """
+    try:
+        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.unlink(place)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def write_file(path: str, text: str) -> None:
