@@ -100,10 +100,10 @@ async def test_a_no_is_said_with_its_reason(plain_world: World) -> None:
         session = await started(served)
         await view.open(session)
         await served.good("POST", f"/sessions/{session}/prompt", {"content": "Write it."})
-        await view.page.locator(".request").wait_for()
+        # Keys count from then on: the question must have been seen.
+        await expect(view.page.locator(".request")).to_have_attribute("data-ready", "true")
         await view.page.keyboard.press("Alt+4")
         await view.page.get_by_label("Why not").fill("keep the old one")
-        await expect(view.page.locator(".request")).to_have_attribute("data-ready", "true")
         await view.page.get_by_label("Why not").press("Enter")
         await expect(view.page.locator(".request")).to_have_count(0)
         await expect(view.page.locator(".tool", has_text="new.txt")).to_contain_text(
