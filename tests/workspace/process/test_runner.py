@@ -414,7 +414,9 @@ async def test_after_a_crash_the_orphans_are_found_and_those_of_the_living_are_n
         async with anyio.create_task_group() as group:
             group.start_soon(sweep, on_output)
             await swept.wait()
-            assert await anyio.to_thread.run_sync(kill_orphans) >= len(orphans)
+            # How many it killed is not asked: tests beside this one sweep the same machine, and one
+            # of them may have been first.
+            await anyio.to_thread.run_sync(kill_orphans)
             assert not [pid for pid in orphans if is_alive(pid)]
             assert is_alive(mine[0])
             group.cancel_scope.cancel()
