@@ -471,16 +471,19 @@ class SseConnection(McpConnection):
                 parser = EventParser(MOST_BODY)
                 while data := await reply.read():
                     for name, text in parser.feed(data):
-                        if name == b"endpoint":
-                            self._point_to(text.decode(errors="replace").strip())
-                        elif text:
-                            self._peer.feed(text)
+                        self._take_event(name, text)
             return "its stream has ended"
         except NeedsLogin as error:
             self._failure = error
             return str(error)
         except (PeerClosed, ProviderUnavailable) as error:
             return str(error)
+
+    def _take_event(self, name: bytes, text: bytes) -> None:
+        if name == b"endpoint":
+            self._point_to(text.decode(errors="replace").strip())
+        elif text:
+            self._peer.feed(text)
 
     def _point_to(self, address: str) -> None:
         from urllib.parse import urljoin  # with the first one

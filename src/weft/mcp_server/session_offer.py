@@ -56,6 +56,9 @@ class _Offer:
         self._ask = AskTool(app)
 
     def tools(self) -> tuple[ServedTool, ...]:
+        return (*self._session_tools(), *self._file_tools())
+
+    def _session_tools(self) -> tuple[ServedTool, ...]:
         return (
             ServedTool(
                 name="weft_ask",
@@ -114,6 +117,10 @@ class _Offer:
                 only_reads=True,
                 run=self._rewind,
             ),
+        )
+
+    def _file_tools(self) -> tuple[ServedTool, ...]:
+        return (
             ServedTool(
                 name="weft_files",
                 description="Find files of the project by a part of their path.",

@@ -196,18 +196,23 @@ async def read_frames(
             with anyio.CancelScope(shield=True):
                 if greet and not greet(await buffer.receive_until(b"\n", _GREETING_LIMIT)):
                     return False
-                while True:
-                    head = await buffer.receive_exactly(_LENGTH_BYTES)
-                    if head.startswith(OF_VERSION_1):
-                        return False
-                    length = int.from_bytes(head, "big")
-                    if length > FRAME_LIMIT or not take(await buffer.receive_exactly(length)):
-                        return True
+                return await _take_frames(buffer, take)
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
             return True
         finally:
             group.cancel_scope.cancel()
     return True
+
+
+async def _take_frames(buffer: BufferedByteReceiveStream, take: Callable[[bytes], bool]) -> bool:
+    """Hand frames out until `take` says no, or one is too long; False when they are none."""
+    while True:
+        head = await buffer.receive_exactly(_LENGTH_BYTES)
+        if head.startswith(OF_VERSION_1):
+            return False
+        length = int.from_bytes(head, "big")
+        if length > FRAME_LIMIT or not take(await buffer.receive_exactly(length)):
+            return True
 
 
 def shut_down(stream: ByteStream) -> None:
