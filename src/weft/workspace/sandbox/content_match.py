@@ -7,7 +7,6 @@ can foresee.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -58,5 +57,7 @@ def _places(size: int) -> set[int]:
     if size <= _PIECE * _PIECES:
         return set(range(0, size, _PIECE))
     last = size - _PIECE
-    chance = secrets.SystemRandom()
+    import random  # few files are so large
+
+    chance = random.SystemRandom()
     return {0, last, *(chance.randrange(last + 1) for _ in range(_PIECES))}

@@ -7,7 +7,6 @@ containers, distributions and security modules switch off any part of it.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -364,7 +363,7 @@ class ProcessSandbox:
         self.scratch.give_back(box.place)
 
     def _cell_config(self) -> CellConfig:
-        password = secrets.randbits(63)
+        password = int.from_bytes(os.urandom(8)) >> 1
         code = program(os.uname().machine, password, unix_sockets=self.options.unix_sockets)
         return CellConfig(
             environ={**self._scrubbed, **_INSIDE}, filter=code or b"", password=password

@@ -12,8 +12,6 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
-import secrets
-import shutil
 import stat
 from collections import deque
 from contextlib import suppress
@@ -92,7 +90,7 @@ class ScratchFolder:
             OSError: it cannot be made.
         """
         os.makedirs(self.base, mode=0o700, exist_ok=True)
-        self.folder = f"{self.base}/{os.getpid()}-{secrets.token_hex(4)}"
+        self.folder = f"{self.base}/{os.getpid()}-{os.urandom(4).hex()}"
         # For our user alone: commands of all projects leave copies of their files in here.
         os.mkdir(self.folder, 0o700)
         self._lock = os.open(f"{self.folder}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -142,7 +140,7 @@ class ScratchFolder:
 
     def aside(self) -> str:
         """A folder, not made yet, for what one command loses."""
-        return f"{self.base}/{KEPT}/{os.path.basename(self.folder)}-{secrets.token_hex(4)}"
+        return f"{self.base}/{KEPT}/{os.path.basename(self.folder)}-{os.urandom(4).hex()}"
 
     def _new(self, roots: tuple[str, ...]) -> ScratchPlace:
         self._count += 1
@@ -253,10 +251,23 @@ def remove(folder: str) -> None:
     """
     # The obvious way first: `_remove_flat` renames each folder, and so is slower for ordinary
     # trees.
-    with suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(RecursionError, OSError):
+        _remove_plain(folder)
     if os.path.isdir(folder):
         _remove_flat(folder)
+
+
+def _remove_plain(folder: str) -> None:
+    """As far as it goes; never through a link.  Not by `shutil`: that loads three compressors."""
+    for _, folders, files, fd in os.fwalk(folder, topdown=False):
+        for name in files:
+            os.unlink(name, dir_fd=fd)
+        for name in folders:
+            try:
+                os.rmdir(name, dir_fd=fd)
+            except NotADirectoryError:  # a link to one
+                os.unlink(name, dir_fd=fd)
+    os.rmdir(folder)
 
 
 def _remove_flat(folder: str) -> None:
