@@ -61,10 +61,14 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         """
         # Where they really lie, asked anew: people link them into a repository of theirs, and a
         # variable may put them anywhere.
-        if place == os.path.realpath(self.user_memory):
-            return True
-        folders = map(os.path.realpath, (self.config, self.memory, self.projects))
-        return any(f"{place}/".startswith(f"{folder}/") for folder in folders)
+        config, home = _real(str(self.config)), _real(str(self.home))
+        below = f"{place}/"
+        return (
+            below.startswith(f"{config}/")
+            or below.startswith(_linked(f"{home}/memory") + "/")
+            or below.startswith(_linked(f"{home}/projects") + "/")
+            or place == _linked(f"{config}/MEMORY.md")
+        )
 
     @property
     def worktrees(self) -> Path:
@@ -101,6 +105,29 @@ def places(environ: Mapping[str, str]) -> WeftPaths:
     return WeftPaths(
         user=user, home=Path(home).expanduser() if home else data / "weft", config=config / "weft"
     )
+
+
+def _real(path: str) -> str:
+    """The real path, as `os.path.realpath` finds it.
+
+    Asked of the kernel in three calls, where that one makes a call for each folder on the way.
+    """
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            return os.readlink(f"/proc/self/fd/{place}")
+        finally:
+            os.close(place)
+    except (OSError, AttributeError):  # there is nothing yet, or no such call
+        folder, _, name = path.rpartition("/")
+        if not folder or name in ("", ".", "..") or os.path.lexists(path):
+            return os.path.realpath(path)
+        return f"{_real(folder)}/{name}"
+
+
+def _linked(path: str) -> str:
+    """The real path of what lies in a folder whose path is real."""
+    return _real(path) if os.path.islink(path) else path
 
 
 def absolute(path: str) -> str:
