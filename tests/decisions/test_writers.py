@@ -16,7 +16,8 @@ from weft.decisions import (
 from weft.decisions.relevance import is_told, relevant_nodes
 from weft.decisions.writers import fan_decision, fixed_test
 from weft.ids import SessionId
-from weft.runtime.decisions.noted_commands import is_test, made_commit
+from weft.runtime.decisions.decision_source import DecisionSource
+from weft.runtime.decisions.noted_commands import is_commit, is_test, made_commit
 
 TURN = TurnEvidence(session_id=SessionId("ses_a"))
 
@@ -94,6 +95,22 @@ def test_a_fan_out_becomes_a_decision_with_the_candidates_and_their_checks() -> 
     assert [option.title for option, _ in graph.options(logged.node.id, "chosen")] == ["An index"]
     rejected = [(o.title, e.rationale) for o, e in graph.options(logged.node.id, "rejected")]
     assert rejected == [("A cache", "stale reads"), ("Both", "")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -m x",
+        "g'it' com\"mit\" -m x",
+        "g\\it -c a=b \\commit",
+        "cd a &&\ngit commit",
+        "git log",
+        "ls; echo git",
+        "echo git commit",
+    ],
+)
+def test_no_commit_is_missed_by_the_look_that_loads_nothing(command: str) -> None:
+    assert DecisionSource._is_noted(command, failed=False) is is_commit(command)
 
 
 def test_evidence_of_commits_is_kept_apart_by_their_hash() -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # loaded with the first use
 
 LONGEST_CORRECTION: Final = 2_500
 """Characters of an answer that may be a correction, as `weft.decisions.corrections` has it."""
+_UNQUOTED: Final = dict.fromkeys(map(ord, "\"'\\"))
+"""Leaves out what a shell takes out of words."""
 _PLANS: Final = (
     *("i'll", "ill ", "i will", "i'm ", "i am ", "im ", "i've", "i have", "i plan", "i'd"),
     *(
@@ -132,6 +134,9 @@ class DecisionSource:
 
     @staticmethod
     def _is_noted(command: str, *, failed: bool) -> bool:
+        # Most commands do neither, and what reads them is not loaded for those.
+        if not failed and "commit" not in command.translate(_UNQUOTED):
+            return False
         from weft.runtime.decisions.noted_commands import is_commit, is_test  # see the module
 
         return is_test(command) if failed else is_commit(command)
