@@ -62,12 +62,10 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         # Where they really lie, asked anew: people link them into a repository of theirs, and a
         # variable may put them anywhere.
         config, home = _real(str(self.config)), _real(str(self.home))
+        folders = config, _linked(f"{home}/memory"), _linked(f"{home}/projects")
         below = f"{place}/"
-        return (
-            below.startswith(f"{config}/")
-            or below.startswith(_linked(f"{home}/memory") + "/")
-            or below.startswith(_linked(f"{home}/projects") + "/")
-            or place == _linked(f"{config}/MEMORY.md")
+        return any(below.startswith(f"{folder}/") for folder in folders) or (
+            place == _linked(f"{config}/MEMORY.md")
         )
 
     @property
