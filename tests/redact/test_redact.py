@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sysconfig
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.support.example_count import cases, examples
 from tests.support.secret_samples import PLACED, TOKENS
 from weft.redact import Redactor, redact
+from weft.redact.named_values import BEHIND_NAME, HAS_CALL, HAS_RARE_VALUE, HAS_VALUE
 
 AROUND = [
     "{}",
@@ -342,3 +344,17 @@ def test_a_secret_cut_anywhere_is_masked_all_the_same(name: str) -> None:
         live = Redactor().live()
         shown = live.feed(text[:cut]) + live.feed(text[cut:]) + live.finish()
         assert shown == redact(text)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        *('":', "' =", '\\":', " :", "\t=", "=", ">", ":"),
+        *(",\nvalue:", "\r\n  value:", "\nvalue=", "Value=", "value:"),
+        *("%22:", "%253A", "\\u0022=", "\\x3a", "&quot;:", "&#58;"),
+        *(" :\n", "=\r\n", '("', " = SecretStr(", ': a.SecretStr("', '", "'),
+    ],
+)
+def test_what_may_stand_behind_a_name_gets_through_the_gate_before_all_others(behind: str) -> None:
+    assert any(re.match(each, behind) for each in (HAS_VALUE, HAS_RARE_VALUE, HAS_CALL))
+    assert re.match(BEHIND_NAME, behind)

@@ -73,6 +73,8 @@ HAS_RARE_VALUE = rf"(?:{_ESCAPED}|(?:{_QUOTE})?[ \t]{{0,8}}[:=]{_OPEN}\r?\n)"
 """The same, for the spellings of `rare_patterns`."""
 HAS_CALL = rf"(?:{_CALLED}|{_WRAPPED}\(|{_LISTED})"
 """The same, for those of `call_patterns`."""
+BEHIND_NAME = r"[\\\"' \t:=>,\r\nVv%&(]"
+"""What all of the three begin with: words that go on, or end, are passed over by one search."""
 
 _NO_PLACE = r"(?![a-z][a-z0-9+.-]{1,15}:/|[./~])"
 """No URL and no path: calls are handed those more often than secrets."""

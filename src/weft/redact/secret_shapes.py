@@ -18,6 +18,7 @@ import msgspec
 
 from weft.data_tables import read_table
 from weft.redact.named_values import (
+    BEHIND_NAME,
     HAS_CALL,
     HAS_DIGIT_AND_LETTER,
     HAS_RARE_VALUE,
@@ -271,7 +272,10 @@ def _spelt(word: str) -> tuple[ShapeGroup, ...]:
 
 def _named_groups() -> ShapeGroup:
     """One group for each name: most texts hold none of them, and are passed over at once."""
-    names = [ShapeGroup((each,), groups=_spelt(each)) for each in (*PASSWORDS, *SECRETS)]
+    names = [
+        ShapeGroup((each,), pattern=f"{each}{BEHIND_NAME}", groups=_spelt(each))
+        for each in (*PASSWORDS, *SECRETS)
+    ]
     signed = _behind_signs(_behind_signs(names, _NAME_SIGNS), _CAPITALS)
     # One of these signs stands behind every name (`HAS_VALUE` and the others).
     return ShapeGroup((":", "=", ">", "(", ",", "%", "\\", "&"), groups=signed)
@@ -490,10 +494,9 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        ("\t",),
+        ("E\t/",),  # of `TRUE` and `FALSE`; numbered lines have a tab each
         # Of a jar.
         (_after("cookie", rf"(?P<keep>{_JAR_WORDS})[^\t\r\n]{{4,4096}}+"),),
-        r"(?:TRUE|FALSE)\t/",
     ),
     ShapeGroup(("--",), groups=(_OPTION_GROUP,)),
     ShapeGroup((" -",), groups=(_LOGIN_GROUP,)),
