@@ -137,6 +137,8 @@ class FileHistory:
         self._shown = shown
         self._lock = threading.RLock()
         self._index: FileIndex | None = None
+        self._has_told_tree = False
+        """The tree was wanted: then it is after every command."""
         self._pack: PreimagePack | None = None
         self._runs: list[WatchedRun] = []
         self._raw: list[bytes] = []
@@ -189,6 +191,8 @@ class FileHistory:
         """The command is over, with everything it started: what it changed."""
         with self._lock:
             self._settle(run)
+            if self._has_told_tree and self._index is not None:
+                self._index.tree()  # asked for next: then it need not be made in a thread again
             return self._ended(run)
 
     def end_quickly(self, run: WatchedRun) -> ChangeSet | None:
@@ -238,6 +242,7 @@ class FileHistory:
             self._prepare(waiting, copies=False)
             self._settle(waiting)
             assert self._index is not None
+            self._has_told_tree = True
             return self._index.tree()
 
     def tree_quickly(self) -> ProjectTree | None:

@@ -27,8 +27,8 @@ from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
 from weft.workspace.history.project_tree import (
     FolderListing,
     ProjectTree,
-    TreeEntry,
     listing,
+    listing_of,
     tree_mode,
 )
 from weft.workspace.ignore import NAME as IGNORE_FILE
@@ -185,18 +185,21 @@ class FileIndex:
         return self._tree is not None
 
     def _listing(self, path: str) -> FolderListing:
-        entries = self._folders[path].entries
-        return listing(
-            self._tree_entry(_join(path, name), name, entry) for name, entry in entries.items()
+        # Of each file in the folder, with every change of one: nothing is made in this loop that is
+        # not needed.  Of a file that is not kept the hash is known all the same.
+        return listing_of(
+            (
+                name,
+                tree_mode(entry.mode),
+                self._held(_join(path, name)) if stat.S_ISDIR(entry.mode) else entry.hash,
+            )
+            for name, entry in self._folders[path].entries.items()
         )
 
-    def _tree_entry(self, path: str, name: str, entry: FileEntry) -> TreeEntry:
-        if stat.S_ISDIR(entry.mode):
-            below = self._folders.get(path)
-            held = "" if below is None or below.listing is None else below.listing.digest
-            return TreeEntry(name, tree_mode(entry.mode), held)
-        # Of a file that is not kept the hash is known all the same.
-        return TreeEntry(name, tree_mode(entry.mode), entry.hash)
+    def _held(self, path: str) -> str:
+        """The hash of a folder's listing."""
+        below = self._folders.get(path)
+        return "" if below is None or below.listing is None else below.listing.digest
 
     def _is_stale(self, path: str) -> None:
         """Something in this folder changed: its listing is not true any more, nor those above."""
