@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,9 @@ from weft.workspace.ignore import NAME, IgnoreRules, ignore_of
 from weft.workspace.sandbox.content_match import begins_with
 from weft.workspace.sandbox.overlay_changes import DEEPEST, Kind, OverlayChange, TooMuch, changes
 from weft.workspace.skipped_folders import is_remade
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
 
@@ -51,6 +54,8 @@ HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
 _MOVED = 0
 """No file has this number."""
 _CHUNK = 1024 * 1024
+_SMALL = 4096
+_FEW = 64 * 1024
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 
@@ -396,7 +401,7 @@ def _look(
     except PermissionError:
         return found
     try:
-        digest, data_read = _read(fd, keep)
+        digest, data_read = _read(fd, about.st_size, keep)
     finally:
         os.close(fd)
     return msgspec.structs.replace(found, hash=digest, data=data_read)
@@ -418,17 +423,18 @@ def _open(path: str, mode: int, *, is_ours: bool) -> int:
             os.chmod(path, stat.S_IMODE(mode))
 
 
-def _read(fd: int, keep: int) -> tuple[BlobId | None, bytes | None]:
-    """The hash of a file, and its content where it is small enough.
+def _read(fd: int, expected: int, keep: int) -> tuple[BlobId | None, bytes | None]:
+    """The hash of a file, and its content where it is small enough; `expected` bytes are probably
+    there.
 
     Neither when it grew too large meanwhile.
     """
-    import hashlib  # OpenSSL's is worth loading for what may be large
-
-    hashed = hashlib.sha256()
+    hashed = _hasher(expected)
     kept: list[bytes] | None = []
     size = 0
-    while chunk := os.read(fd, _CHUNK):
+    # A read takes memory for all that it is asked for, mapped and given back each time.
+    most = min(max(expected + 1, _SMALL), _CHUNK)
+    while chunk := os.read(fd, most):
         hashed.update(chunk)
         size += len(chunk)
         if size > HASHED_BYTES:
@@ -436,6 +442,14 @@ def _read(fd: int, keep: int) -> tuple[BlobId | None, bytes | None]:
         if kept is not None:
             kept = [*kept, chunk] if size <= keep else None
     return BlobId(hashed.hexdigest()), None if kept is None else b"".join(kept)
+
+
+def _hasher(expected: int) -> _Hash:
+    if expected <= _FEW:
+        return sha256()
+    import hashlib  # OpenSSL's is worth loading for what is large
+
+    return hashlib.sha256()
 
 
 def _kind(mode: int) -> Kind:
