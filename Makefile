@@ -21,7 +21,7 @@ export PROMPT DIR
 WORKERS ?=
 
 # command:package for everything we need from the system.
-SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux chromium:chromium
+SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux chromium:chromium pg_ctlcluster:postgresql
 
 .PHONY: help
 help: ## Show this list

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.example_count import is_whole_suite
+from tests.support.postgres_server import PostgresServer
 from tests.support.process_guard import ProcessGuard, mark_processes
 from tests.support.source_code import ROOT
 from tests.support.world import World
@@ -49,6 +50,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def anyio_backend() -> str:
     """We run on asyncio; trio is not supported."""
     return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real Postgres server, for all tests of a module: they are marked as starting processes."""
+    with PostgresServer() as server:
+        yield server
 
 
 @pytest.fixture

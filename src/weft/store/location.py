@@ -27,13 +27,14 @@ class DefaultPaths(Protocol):
 class StoreLocation(msgspec.Struct, frozen=True):
     """What a store is, by name; two that are equal are one store."""
 
-    kind: Literal["memory", "jsonl", "sqlite"]
+    kind: Literal["memory", "jsonl", "sqlite", "postgres"]
     path: str = ""
+    """Of Postgres the address of the database, which may hold a password: never shown."""
 
     @property
     def files(self) -> list[Path]:
         """What it is made of on the disk."""
-        if not self.path:
+        if not self.path or self.kind == "postgres":
             return []
         # SQLite keeps the newest pages in the WAL file: to hide only the database would show
         # commands the latest conversations.
@@ -44,8 +45,9 @@ class StoreLocation(msgspec.Struct, frozen=True):
 def location_of(wanted: StoreArgument, paths: DefaultPaths) -> StoreLocation | None:
     """What a name or a path stands for; None for a store itself.
 
-    "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`; a
-    folder is a JSONL store, and anything else an SQLite file.
+    "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`;
+    `postgres://…`, where `tenant=NAME` among its parameters names the tenant; a folder is a JSONL
+    store, and anything else an SQLite file.
 
     Raises:
         UsageError: it is none of these.
@@ -59,6 +61,8 @@ def location_of(wanted: StoreArgument, paths: DefaultPaths) -> StoreLocation | N
     if text == "memory":
         return StoreLocation("memory")
     kind, _, rest = text.partition(":")
+    if kind in ("postgres", "postgresql"):
+        return StoreLocation("postgres", _address(kind, rest))
     if kind == "jsonl":
         # Real paths: two spellings of one file are one store, which is opened once.
         return StoreLocation("jsonl", os.path.realpath(rest or paths.home / "jsonl"))
@@ -77,9 +81,38 @@ async def open_location(location: StoreLocation) -> Store:
         from weft.store.jsonl import open_jsonl  # only this one: each costs start-up time
 
         return await open_jsonl(location.path)
+    if location.kind == "postgres":
+        return await _open_postgres(location.path)
     from weft.store.sqlite import open_sqlite  # as above
 
     return await open_sqlite(location.path)
+
+
+def _address(scheme: str, rest: str) -> str:
+    """The address of a database.
+
+    Raises:
+        UsageError: it names none.
+    """
+    if not rest.startswith("//"):
+        raise UsageError(f"a Postgres store is named by its address: {scheme}://USER@HOST/DATABASE")
+    return f"postgresql:{rest}"
+
+
+async def _open_postgres(address: str) -> Store:
+    from urllib.parse import parse_qsl, urlencode, urlsplit  # only here: start-up time
+
+    try:
+        from weft.store.postgres import open_postgres
+    except ImportError as error:
+        raise UsageError(
+            "a Postgres store needs the extra: pip install 'weft[postgres]'"
+        ) from error
+    parts = urlsplit(address)
+    # Ours, and not the driver's: it would pass an unknown word on to the server.
+    words = dict(parse_qsl(parts.query, keep_blank_values=True))
+    tenant = words.pop("tenant", "main")
+    return await open_postgres(parts._replace(query=urlencode(words)).geturl(), tenant=tenant)
 
 
 def given_store(wanted: object) -> Store:
@@ -90,6 +123,7 @@ def given_store(wanted: object) -> Store:
     """
     if not hasattr(wanted, "take_lease"):
         raise UsageError(
-            f"{wanted!r} is not a store; give a Store, a path, or memory, jsonl or sqlite"
+            f"{wanted!r} is not a store; give a Store, a path, postgres://…, "
+            "or memory, jsonl or sqlite"
         )
     return wanted  # type: ignore[return-value]  # a protocol; its methods tell the rest
