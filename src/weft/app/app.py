@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -805,6 +806,11 @@ class App:
             from weft.runtime.fan.stored_fans import settle_fans  # few starts have any
 
             await settle_fans(self._host)
+        if self._store.liveness == "time":
+            from weft.runtime.lease_guard import guard_leases  # only over a network
+
+            guard = partial(guard_leases, self._store, self._host.suspend_all)
+            self._supervisor.start(guard, "guard leases")
         if not self._store.is_shared:
             return
         if self._listen_after:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
@@ -105,10 +106,10 @@ class PostgresStore(QueuedStore):
             raise
         self._side.open()
 
-    @property
-    def confirmed(self) -> float:
-        """When the database last confirmed that this process lives, by the monotonic clock."""
-        return self._lane.confirmed
+    def lease_seconds_left(self) -> float:
+        # Counted from before the question was sent: the database noted it later than that.
+        since = time.monotonic() - self._lane.confirmed
+        return self._settings.times.ttl_seconds - since
 
     # -- the core
 
