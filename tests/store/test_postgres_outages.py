@@ -247,3 +247,18 @@ async def test_a_tenant_sees_and_changes_nothing_of_another(
     await check_whole(one, "ses_a", 1)
     for store in (one, two):
         await store.aclose()
+
+
+async def test_hosts_that_start_together_make_the_schema_once(
+    postgres_server: PostgresServer,
+) -> None:
+    for number in range(5):
+        name = f"together{number}"
+        first = await open_postgres(postgres_server.dsn())
+        await first._lane._db.execute(f"create database {name}")  # type: ignore[union-attr]
+        await first.aclose()
+        stores = await asyncio.gather(*(open_postgres(postgres_server.dsn(name)) for _ in range(8)))
+        await grow(stores[0], "ses_a", 2)
+        await check_whole(stores[7], "ses_a", 2)
+        for store in stores:
+            await store.aclose()

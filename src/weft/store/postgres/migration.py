@@ -36,10 +36,14 @@ async def migrate(db: Connection) -> None:
         await _check_writer(db)
         return
     try:
-        async with db.transaction():
-            await db.execute("select pg_advisory_xact_lock($1)", _LOCK)
-            # Asked again under the lock: another host may have been first.
-            await _apply(db, await _version(db))
+        # Before the transaction: one that waits inside goes on seeing the catalogue as it was, and
+        # would make the tables a second time.
+        await db.execute("select pg_advisory_lock($1)", _LOCK)
+        try:
+            async with db.transaction():
+                await _apply(db, await _version(db))
+        finally:
+            await db.execute("select pg_advisory_unlock($1)", _LOCK)
     except Exception as error:
         raise explained(error) from error
 
@@ -61,6 +65,8 @@ async def check_version(db: Connection) -> None:
 
 
 async def _apply(db: Connection, version: int) -> None:
+    if version >= VERSION:
+        return
     if version == 0:
         await db.execute(f"create schema if not exists {SCHEMA}")
         await db.execute("create table weft.meta (key text primary key, value integer not null)")
