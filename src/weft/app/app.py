@@ -141,7 +141,8 @@ class App:
         self._seen: ProjectFiles | None = None
         self._hooks: HookSource | None = None
         self.config: Config = self._read_config()
-        self._given_store = self.places.database if store is None else store
+        own = self.config.get("store.address") or self.places.database
+        self._given_store = own if store is None else store
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
         self._sleep = sleep

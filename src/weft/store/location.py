@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from weft.errors import UsageError
 from weft.store.base import Store
+
+if TYPE_CHECKING:  # an extra
+    from weft.store.postgres.transfer import TransferReport
 
 StoreArgument: TypeAlias = "Store | str | os.PathLike[str]"
 
@@ -61,7 +66,7 @@ def location_of(wanted: StoreArgument, paths: DefaultPaths) -> StoreLocation | N
     if text == "memory":
         return StoreLocation("memory")
     kind, _, rest = text.partition(":")
-    if kind in ("postgres", "postgresql"):
+    if is_postgres(text):
         return StoreLocation("postgres", _address(kind, rest))
     if kind == "jsonl":
         # Real paths: two spellings of one file are one store, which is opened once.
@@ -99,20 +104,65 @@ def _address(scheme: str, rest: str) -> str:
     return f"postgresql:{rest}"
 
 
-async def _open_postgres(address: str) -> Store:
-    from urllib.parse import parse_qsl, urlencode, urlsplit  # only here: start-up time
+def is_postgres(name: str) -> bool:
+    """Whether the name of a store is the address of a database."""
+    return name.startswith(("postgres:", "postgresql:"))
 
-    try:
+
+async def _open_postgres(address: str) -> Store:
+    with _extra_needed():
         from weft.store.postgres import open_postgres
+
+    dsn, tenant = _database(address)
+    return await open_postgres(dsn, tenant=tenant)
+
+
+async def migrate_postgres(address: str) -> int:
+    """Make or update the schema of a database; returns its version."""
+    with _extra_needed():
+        from weft.store.postgres.migration import VERSION
+
+    store = await _open_postgres(_address(*address.split(":", 1)))
+    await store.aclose()
+    return VERSION
+
+
+async def copy_store(source: str, target: str) -> TransferReport:
+    """Copy a whole store from a SQLite file to Postgres, or back.
+
+    Raises:
+        UsageError: the target is not empty.
+        StoreError: one of both cannot be read or written; nothing was copied.
+    """
+    with _extra_needed():
+        from weft.store.postgres.transfer import copy_to_postgres, copy_to_sqlite
+
+    if is_postgres(target):
+        dsn, tenant = _database(_address(*target.split(":", 1)))
+        return await copy_to_postgres(Path(source), dsn, tenant)
+    dsn, tenant = _database(_address(*source.split(":", 1)))
+    return await copy_to_sqlite(dsn, Path(target), tenant)
+
+
+@contextlib.contextmanager
+def _extra_needed() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise UsageError(
             "a Postgres store needs the extra: pip install 'weft[postgres]'"
         ) from error
+
+
+def _database(address: str) -> tuple[str, str]:
+    """The address for the driver, and the tenant."""
+    from urllib.parse import parse_qsl, urlencode, urlsplit  # only here: start-up time
+
     parts = urlsplit(address)
     # Ours, and not the driver's: it would pass an unknown word on to the server.
     words = dict(parse_qsl(parts.query, keep_blank_values=True))
     tenant = words.pop("tenant", "main")
-    return await open_postgres(parts._replace(query=urlencode(words)).geturl(), tenant=tenant)
+    return parts._replace(query=urlencode(words)).geturl(), tenant
 
 
 def given_store(wanted: object) -> Store:
