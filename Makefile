@@ -21,7 +21,7 @@ export PROMPT DIR
 WORKERS ?=
 
 # command:package for everything we need from the system.
-SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux chromium:chromium
+SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux chromium:chromium pg_ctlcluster:postgresql
 
 .PHONY: help
 help: ## Show this list
@@ -86,8 +86,10 @@ soak: $(READY) ## Twenty sessions in one application for an hour (MINUTES=5 for 
 # Beside the environment, not in it: the SDKs bring versions of their own of what we depend on, and the
 # suite runs without them.
 .PHONY: oracles
-oracles: $(ORACLES)/.ready $(SERVERS)/.ready ## Judge us by the vendors' own SDKs and by real language servers
+oracles: $(ORACLES)/.ready $(SERVERS)/.ready ## Judge us by the vendors' own SDKs, real language servers and MCP servers; journeys on Postgres
 	PYTHONPATH=$(ORACLES) $(BIN)/python -m pytest -q -n $(or $(WORKERS),2) --dist worksteal tests/oracles tests/providers/test_oracles.py
+	$(BIN)/python -m tests.support.postgres_run $(BIN)/python -m pytest -q -n $(or $(WORKERS),2) \
+	  --dist worksteal tests/journeys -k postgres
 
 $(ORACLES)/.ready: pyproject.toml | $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --target $(ORACLES) --group oracles

@@ -93,6 +93,7 @@ EXAMPLES: dict[str, str] = {
     "context.skills": "context.skills = 4096",
     "context.agents": "context.agents = 2048",
     "context.results": "context.results = 4000",
+    "store.address": '[store]\naddress = "postgres://weft@db.example.org/weft"',
     "session.idle_unload": "session.idle_unload = 600.0",
     "session.max_turns": "session.max_turns = 200",
     "compaction.soft": "compaction.soft = 0.6",

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.example_count import is_whole_suite
+from tests.support.postgres_server import PostgresServer
 from tests.support.process_guard import ProcessGuard, mark_processes
 from tests.support.source_code import ROOT
-from tests.support.world import World
+from tests.support.world import POSTGRES_ADDRESS, World
 
 # One seed for everybody: a property that fails here fails everywhere, and a run that passed passes
 # again.  `make prove CLAIMS=properties` tries ten times as many, and others.
@@ -51,6 +52,13 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="module")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real Postgres server, for all tests of a module: they are marked as starting processes."""
+    with PostgresServer() as server:
+        yield server
+
+
 @pytest.fixture
 def elsewhere() -> Iterator[Path]:
     """A folder that is not in `/tmp`, which commands do not see anyway."""
@@ -66,6 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """
     if "world" in metafunc.fixturenames:
         kinds = ["memory", "sqlite"] if is_whole_suite() else ["memory"]
+        kinds = ["postgres"] if POSTGRES_ADDRESS else kinds
         metafunc.parametrize("world", kinds, indirect=True)
 
 

@@ -10,8 +10,8 @@ import pytest
 from weft.errors import Conflict
 from weft.ids import NodeId
 from weft.store import Lease, Store
-from weft.store.disk_store import MOST_DRAFT_BYTES
 from weft.store.jsonl import open_jsonl
+from weft.store.queued_store import MOST_DRAFT_BYTES
 from weft.store.sqlite import open_sqlite
 from weft.testing.store_contract import A, chunk, facts
 

@@ -36,6 +36,11 @@ PATIENCE = 30
 A machine under load needs several seconds for what takes a tenth of one alone.
 """
 MODEL = "scripted:script"
+POSTGRES = "WEFT_TEST_POSTGRES"
+"""The address of a server on which the tests of a world are run too (`tests.support.postgres_run`).
+"""
+POSTGRES_ADDRESS = os.environ.get(POSTGRES, "")
+"""Read at once: tests see an environment without our variables."""
 
 
 class World:
@@ -51,17 +56,19 @@ class World:
         """The back-offs that were waited for, in seconds."""
         self._memory = MemoryData()
 
-    def store(self) -> Store | Path:
+    def store(self) -> Store | Path | str:
         """The store, as a new process would open it."""
         if self.kind == "memory":
             return MemoryStore(data=self._memory)
+        if self.kind == "postgres":
+            return f"{POSTGRES_ADDRESS}&tenant={self.base}"
         return self.base / "weft.db"
 
     def open(
         self,
         *models: ScriptedModel,
         config: dict[str, Any] | None = None,
-        store: Store | Path | None = None,
+        store: Store | Path | str | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
         folder: str | None = None,
         **parts: Any,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -140,7 +141,8 @@ class App:
         self._seen: ProjectFiles | None = None
         self._hooks: HookSource | None = None
         self.config: Config = self._read_config()
-        self._given_store = self.places.database if store is None else store
+        own = self.config.get("store.address") or self.places.database
+        self._given_store = own if store is None else store
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
         self._sleep = sleep
@@ -805,6 +807,11 @@ class App:
             from weft.runtime.fan.stored_fans import settle_fans  # few starts have any
 
             await settle_fans(self._host)
+        if self._store.liveness == "time":
+            from weft.runtime.lease_guard import guard_leases  # only over a network
+
+            guard = partial(guard_leases, self._store, self._host.suspend_all)
+            self._supervisor.start(guard, "guard leases")
         if not self._store.is_shared:
             return
         if self._listen_after:

@@ -14,9 +14,19 @@ from weft.errors import Corrupt, StoreUnavailable
 from weft.events import decode
 from weft.ids import SessionId
 from weft.session import replay_log
+from weft.store.location import copy_store, is_postgres, migrate_postgres
 from weft.store.sqlite.maintenance import RecordReader, VacuumReport, backup, problems, vacuum
 
-__all__ = ["StoreCheck", "VacuumReport", "backup", "checked", "vacuum"]
+__all__ = [
+    "StoreCheck",
+    "VacuumReport",
+    "backup",
+    "checked",
+    "copy_store",
+    "is_postgres",
+    "migrate_postgres",
+    "vacuum",
+]
 
 SESSION = "ses_"
 """Begins the log of a session; others are those of projects."""

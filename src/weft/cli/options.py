@@ -869,7 +869,7 @@ VERBS: tuple[CommandSpec, ...] = (
     CommandSpec("stop", "Stop the turn of a session; it can be continued", "ID"),
     CommandSpec(
         "store",
-        "Back up, check and shrink the store, while it is in use",
+        "Back up, check, shrink and copy the store, while it is in use",
         default="verify",
         verbs=(
             CommandSpec("backup", "Copy the store as it is at one moment", "FILE", (JSON,)),
@@ -880,6 +880,13 @@ VERBS: tuple[CommandSpec, ...] = (
                 (JSON,),
             ),
             CommandSpec("vacuum", "Give back the room that is not needed", "", (JSON,)),
+            CommandSpec("migrate", "Make or update the schema of a Postgres store", "[address]"),
+            CommandSpec(
+                "copy",
+                "Copy a whole store between a SQLite file and Postgres, and compare both",
+                "FROM TO",
+                (JSON,),
+            ),
         ),
     ),
     CommandSpec("completion", "Print a completion script for bash, zsh or fish", "SHELL"),

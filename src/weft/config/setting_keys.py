@@ -355,6 +355,14 @@ KEYS: dict[str, SettingKey] = {
         about="Tokens that the model sees of each result of a tool; never more than an eighth of "
         "the window. The whole text is kept.",
     ),
+    "store.address": SettingKey(
+        kind=str,
+        default="",
+        about="Where sessions are kept: empty for the SQLite file of this user, or "
+        "postgres://USER@HOST/DATABASE for a database that several machines share (extra "
+        "`postgres`; a password belongs into ~/.pgpass).",
+        personal=True,
+    ),
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,

@@ -401,6 +401,22 @@ class SessionHost:
         Turns that run are suspended: they stay open, and can go on, like after a crash.
         """
         self.registry.is_closing = True
+        await self._stop_all()
+        self.registry.end_list_events()
+
+    async def suspend_all(self) -> None:
+        """Stop what runs here at once, and let every session go: others are about to take this
+        process for dead.
+
+        Turns stay open and can go on, wherever the session is opened next.
+        """
+        # Without the log first: it may be a while before the store answers.
+        for port in self.registry.ports.values():
+            if isinstance(port, LocalPort):
+                port.actor.suspend_work()
+        await self._stop_all()
+
+    async def _stop_all(self) -> None:
         ports = self.registry.ports
         roots = [each for each, port in ports.items() if port.state.about.parent is None]
         # Twice: a root stops its own agents, and what is left then has a parent that is not open
@@ -410,7 +426,6 @@ class SessionHost:
                 for session_id in wave:
                     if session_id in ports:
                         group.start_soon(self._stop_quietly, session_id)
-        self.registry.end_list_events()
 
     async def _stop_quietly(self, session_id: SessionId) -> None:
         """Stop one session; what cannot be stored stays interrupted, and the others stop."""

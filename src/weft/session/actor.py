@@ -306,6 +306,10 @@ class SessionActor:
                 raise
         await self.stopped.wait()
 
+    def suspend_work(self) -> None:
+        """Cancel what runs, now: the mailbox may be waiting for a store that does not answer."""
+        self._worker.suspend()
+
     async def finish_turn(self) -> None:
         """Start no further turn, and wait for the end of the one that runs.
 

@@ -276,6 +276,12 @@ class Store(Protocol):
     before the others may take it for dead.
     """
 
+    def lease_seconds_left(self) -> float | None:
+        """How long the leases of this process are safe without another word from the store; None
+        where time takes none away (`liveness`).
+        """
+        return None
+
     # -- the core
 
     async def append(self, *appends: Append) -> None:

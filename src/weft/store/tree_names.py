@@ -33,18 +33,23 @@ def named_by_trees(trees: Iterable[BlobId], load: Callable[[BlobId], bytes | Non
         if digest in found.listings:
             continue
         found.listings.add(digest)
-        for mode, blob_id in _entries(load(digest)):
-            if stat.S_ISDIR(mode):
+        for is_folder, blob_id in listing_entries(load(digest)):
+            if is_folder:
                 waiting.append(blob_id)
             else:
                 found.contents.add(blob_id)
     return found
 
 
-def _entries(data: bytes | None) -> list[tuple[int, BlobId]]:
+def listing_entries(data: bytes | None) -> list[tuple[bool, BlobId]]:
+    """What a listing names: whether each is a folder, and its blob."""
     try:
         listed: Any = [] if data is None else msgspec.json.decode(data)
         # What is no listing names nothing: it may come from an import.
-        return [(mode & 0o177777, BlobId(blob_id)) for _, mode, blob_id in listed if blob_id]
+        return [
+            (stat.S_ISDIR(mode & 0o177777), BlobId(blob_id))
+            for _, mode, blob_id in listed
+            if blob_id
+        ]
     except (msgspec.MsgspecError, TypeError, ValueError):
         return []

@@ -619,6 +619,10 @@ class StoreContract:
     async def test_a_store_says_how_it_tells_the_dead_from_the_living(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             assert store.liveness in ("kernel", "time")
+            # Where time takes leases away, an owner must know how much of it is left.
+            left = store.lease_seconds_left()
+            assert (left is None) == (store.liveness == "kernel")
+            assert left is None or left > 0
 
     async def test_a_dead_owner_is_replaced_at_once_and_fenced(self, tmp_path: Path) -> None:
         if not self.can_abandon:

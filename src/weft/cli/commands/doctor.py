@@ -103,6 +103,11 @@ def _sqlite(app: App) -> DoctorFinding:
 
         version = apsw.sqlite_lib_version()
         path = app.places.database
+        if address := str(app.config.get("store.address")):
+            from urllib.parse import urlsplit
+
+            host = urlsplit(address).hostname or "this machine"
+            return f"SQLite {version}; sessions are kept in Postgres on {host}"
         if not path.exists():
             return f"SQLite {version}; no sessions yet"
         # Read only: a check must not create, migrate or recover anything.  A file that was closed

@@ -1,5 +1,5 @@
 """`weft store`: copy a store that is in use, check all of it, give back the room that it does not
-need.
+need; move it to Postgres or back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from weft.app.store_care import backup, checked, vacuum
+from weft.app.store_care import (
+    backup,
+    checked,
+    copy_store,
+    is_postgres,
+    migrate_postgres,
+    vacuum,
+)
 from weft.cli.exit_codes import FAILED, OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
@@ -20,7 +27,16 @@ from weft.view import count_of
 
 def run(arguments: ParsedArguments) -> int:
     """Carry out a `store` command."""
-    own = make_app(arguments).places.database
+    app = make_app(arguments)
+    own, address = app.places.database, str(app.config.get("store.address"))
+    if arguments.verb == "store copy":
+        return _copy(arguments)
+    if arguments.verb == "store migrate":
+        return _migrate(address, arguments)
+    if is_postgres(address) and not arguments.words:
+        raise UsageError(
+            "sessions are kept in Postgres: back it up with pg_dump, shrink it with vacuum"
+        )
     match arguments.verb:
         case "store backup":
             return _backup(own, arguments)
@@ -73,6 +89,38 @@ def _verify(own: Path, arguments: ParsedArguments) -> int:
             + (count_of(len(found.problems), "problem") if found.problems else "all is well")
         )
     return FAILED if found.problems else OK
+
+
+def _migrate(address: str, arguments: ParsedArguments) -> int:
+    if len(arguments.words) > 1:
+        raise UsageError("weft store migrate takes one address")
+    given = arguments.words[0] if arguments.words else address
+    if not is_postgres(given):
+        raise UsageError("weft store migrate takes an address, postgres://USER@HOST/DATABASE")
+    tell(f"the schema is at version {anyio.run(migrate_postgres, given)}")
+    return OK
+
+
+def _copy(arguments: ParsedArguments) -> int:
+    if len(arguments.words) != 2:
+        raise UsageError("weft store copy takes what to copy, and where to: FROM TO")
+    source, target = arguments.words
+    if is_postgres(source) == is_postgres(target):
+        raise UsageError("one of both is a SQLite file, the other postgres://USER@HOST/DATABASE")
+    report = anyio.run(copy_store, _named(source), _named(target))
+    if arguments.flag("json"):
+        write_pretty(msgspec.to_builtins(report))
+    else:
+        tell(
+            f"copied {count_of(report.rows['sessions'], 'session')} with "
+            f"{count_of(report.rows['facts'], 'fact')} and "
+            f"{count_of(report.rows['blobs'], 'blob')}; both are alike"
+        )
+    return OK
+
+
+def _named(given: str) -> str:
+    return given if is_postgres(given) else str(_path(given))
 
 
 def _path(given: str) -> Path:

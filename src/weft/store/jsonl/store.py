@@ -27,7 +27,6 @@ from weft.store.base import (
     Snapshot,
 )
 from weft.store.checks import check_appends, check_leasable, check_overwritable
-from weft.store.disk_store import DiskStore
 from weft.store.drafts import ended_drafts
 from weft.store.follower import FollowerBell
 from weft.store.jsonl import (
@@ -44,6 +43,7 @@ from weft.store.jsonl import (
     sidecars as beside,
 )
 from weft.store.jsonl.folder import JsonlFolder
+from weft.store.queued_store import DiskStore
 from weft.store.text import refused_if_unstorable
 from weft.store.threads import WorkerThread
 from weft.store.watch import ChangeWatch

@@ -10,9 +10,8 @@ first one, which nothing but writing the file anew removes (`rewrite`).
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -20,6 +19,7 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import BlobId, SessionId
 from weft.store.base import Owner, Record, files_stream
+from weft.store.history_rows import HistoryRow, oldest_beyond
 from weft.store.sqlite.appends import find
 from weft.store.sqlite.leases import check_free
 from weft.store.sqlite.query import fetch
@@ -245,34 +245,3 @@ def trim_history(
         db.execute(f"delete from blobs where blob_no = ? and {_UNNAMED}", (each.blob_no,))
         freed += each.size if db.changes() else 0
     return freed
-
-
-class HistoryRow(NamedTuple):
-    """A blob that a stream names as file history."""
-
-    kept_no: int
-    blob_no: int
-    size: int
-    blob_id: str
-
-
-def oldest_beyond(
-    rows: Sequence[HistoryRow], most_bytes: int, needed: Collection[str]
-) -> list[HistoryRow]:
-    """Those of these rows, the newest first, that do not fit into so many bytes; what is needed is
-    counted first and stays, unless it alone does not fit.
-    """
-    total = sum({row.blob_no: row.size for row in rows if row.blob_id in needed}.values())
-    if total > most_bytes:
-        total, needed = 0, ()
-    dropped: list[HistoryRow] = []
-    seen: set[int] = set()
-    for row in rows:
-        if row.blob_id in needed:
-            continue
-        # A blob that several streams name counts once.
-        total += 0 if row.blob_no in seen else row.size
-        seen.add(row.blob_no)
-        if total > most_bytes:
-            dropped.append(row)
-    return dropped

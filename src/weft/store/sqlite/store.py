@@ -28,9 +28,9 @@ from weft.store.base import (
     Snapshot,
 )
 from weft.store.checks import check_appends, check_leasable, check_overwritable
-from weft.store.disk_store import DiskStore
 from weft.store.drafts import ended_drafts
 from weft.store.follower import FollowerBell
+from weft.store.queued_store import DiskStore
 from weft.store.sqlite import appends as writing
 from weft.store.sqlite import leases
 from weft.store.sqlite import reader as reading

@@ -1,5 +1,5 @@
-"""What the stores on disk have in common: an owner that shows that it lives, drafts that no caller
-waits for, and an end.
+"""What the stores that write in the background have in common: drafts that no caller waits for,
+followers, an end; and of those in files, the lock that shows that their owner lives.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from weft.clock import Clock
 from weft.errors import StoreUnavailable
 from weft.ids import NodeId, new_id
 from weft.store.address import check_address
-from weft.store.base import DraftChunk, Store
+from weft.store.base import DraftChunk, Owner, Store
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import ProcessLiveness, this_process
 
 MOST_DRAFT_BYTES = 16 << 20
-"""Draft text that may wait for the disk.
+"""Draft text that may wait to be written.
 
 What comes beyond is dropped, for a draft is only a courtesy.
 """
@@ -30,21 +30,17 @@ _CHUNK_BYTES = 64
 logger = logging.getLogger(__name__)
 
 
-class DiskStore(Store):
-    """A `Store` in files; a subclass answers the questions."""
+class QueuedStore(Store):
+    """A `Store` that hands its writes to something else; a subclass answers the questions."""
 
-    def __init__(self, run_folder: Path, clock: Clock) -> None:
-        now = clock.now()
-        self.owner = this_process(new_id("prc", now), started=now)
-        self.is_shared = True
-        self.meeting_folder = run_folder
+    def __init__(self, owner: Owner, clock: Clock) -> None:
+        self.owner = owner
         self._clock = clock
         self._pid = os.getpid()
-        self._presence = ProcessLiveness(run_folder, self.owner.process_id)
         self._bell: FollowerBell
         self._draft_bytes = 0
         self._clipped: set[tuple[str, NodeId]] = set()
-        """Drafts that stay a beginning, because the disk was too slow for them."""
+        """Drafts that stay a beginning, because the store was too slow for them."""
         self._is_closed = False
 
     # -- the core
@@ -74,7 +70,7 @@ class DiskStore(Store):
         if self._draft_bytes + weight > MOST_DRAFT_BYTES:
             # From here on this draft stays a beginning: with a hole in it, it would be a lie.
             self._clipped.add(draft)
-            logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
+            logger.warning("the store is too slow for the draft of %s: cut short", chunk.stream)
             return
         self._clipped.discard(draft)
         self._draft_bytes += weight
@@ -99,3 +95,14 @@ class DiskStore(Store):
             raise StoreUnavailable("the store is closed")
         if os.getpid() != self._pid:
             raise StoreUnavailable("the store was opened before a fork; open it again here")
+
+
+class DiskStore(QueuedStore):
+    """A `Store` in files; a subclass answers the questions."""
+
+    def __init__(self, run_folder: Path, clock: Clock) -> None:
+        now = clock.now()
+        super().__init__(this_process(new_id("prc", now), started=now), clock)
+        self.is_shared = True
+        self.meeting_folder = run_folder
+        self._presence = ProcessLiveness(run_folder, self.owner.process_id)

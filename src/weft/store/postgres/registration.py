@@ -1,0 +1,123 @@
+"""The row of this process in the database: who it is, and that it lives."""
+
+from __future__ import annotations
+
+from weft.store.base import Owner
+from weft.store.postgres.connection import Connection
+from weft.store.postgres.settings import PostgresSettings
+
+LOCK_CLASS = 1465206900
+"""Of advisory locks: "Weft"."""
+
+_REGISTER = """
+    insert into processes (
+        tenant, process_id, pid, started, host, boot_id, address, accepting, slot
+    ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    on conflict (tenant, process_id) do update set
+        address = excluded.address, accepting = excluded.accepting, seen = clock_timestamp()
+    returning process_no
+"""
+_TIDY = """
+    delete from processes p
+    where p.tenant = $1 and p.seen < clock_timestamp() - interval '1 day'
+      and not exists (
+          select 1 from streams s where s.tenant = p.tenant and s.process_no = p.process_no)
+"""
+_REPLACE = """
+    update processes set seen = 'epoch', has_lock = false
+    where tenant = $1 and slot = $2 and process_id <> $3
+"""
+_BEAT = """
+    update processes set seen = clock_timestamp() where tenant = $1 and process_no = $2
+"""
+
+
+class ProcessRegistration:
+    """The number under which the database knows this process; another after it was given up."""
+
+    def __init__(self, settings: PostgresSettings, tenant: int, owner: Owner) -> None:
+        self.tenant = tenant
+        self.owner = owner
+        self._settings = settings
+        self.process_no = 0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The tenant and the process."""
+        return self.tenant, self.process_no
+
+    @property
+    def lock(self) -> int:
+        """The advisory lock that is held while this process lives."""
+        return (LOCK_CLASS << 32) + self.process_no
+
+    async def register(self, db: Connection) -> None:
+        """Write down who this process is, and that it lives."""
+        owner = self.owner
+        self.process_no = await db.fetchval(
+            _REGISTER,
+            self.tenant,
+            owner.process_id,
+            owner.pid,
+            owner.started,
+            owner.host,
+            owner.boot_id,
+            owner.address,
+            owner.accepting,
+            self._settings.slot,
+        )
+        if self._settings.slot:
+            await db.execute(_REPLACE, self.tenant, self._settings.slot, owner.process_id)
+        await db.execute(_TIDY, self.tenant)
+
+    async def beat(self, db: Connection) -> bool:
+        """Say that this process lives; False where it was given up."""
+        return (await db.execute(_BEAT, *self.key)) != "UPDATE 0"
+
+    async def last_commit(self, db: Connection) -> int:
+        """The number of the last group that was carried out.
+
+        It waits for one that may still be running.
+        """
+        found = await db.fetchval(
+            "select last_commit from processes where tenant = $1 and process_no = $2 for update",
+            *self.key,
+        )
+        if found is None:
+            await self.register(db)
+        return int(found or 0)
+
+    async def publish(self, db: Connection, owner: Owner) -> None:
+        """Tell others where this process takes commands."""
+        self.owner = owner
+        await self.register(db)
+
+    async def age(self, db: Connection) -> None:
+        """Let the last sign of life be long ago."""
+        await db.execute(
+            "update processes set seen = 'epoch' where tenant = $1 and process_no = $2",
+            *self.key,
+        )
+
+    async def withdraw(self, db: Connection) -> None:
+        """Give every lease back and forget this process."""
+        await db.execute(
+            "update streams set process_no = null where tenant = $1 and process_no = $2", *self.key
+        )
+        await db.execute("delete from processes where tenant = $1 and process_no = $2", *self.key)
+
+
+_COLUMNS = "process_no, process_id, pid, started, host, boot_id, address, accepting"
+
+
+async def owners(db: Connection, tenant: int, process_nos: list[int]) -> dict[int, Owner]:
+    """Who some processes are."""
+    rows = await db.fetch(
+        f"select {_COLUMNS} from processes where tenant = $1 and process_no = any ($2)",
+        tenant,
+        process_nos,
+    )
+    return {
+        row["process_no"]: Owner(**{name: row[name] for name in Owner.__struct_fields__})
+        for row in rows
+    }
