@@ -537,19 +537,22 @@ def _reports(
     """The changes to report to the history, should these steps be carried out."""
     room = MOST_BYTES
     reported: dict[StepId, ChangedFile] = {}
-    taken = {
+    gone = {
         size_of(step.before)
         for step in steps
-        if step.do == "remove" and step.is_ignored and step.before is not None
+        if step.path in removals.gone and step.is_ignored and step.before is not None
     }
-    for step in steps:
+    # What is kept of ignored files comes first, and with its content: a file that was made of one
+    # is taken away by a rewind only because that content is there.
+    for step in sorted(steps, key=lambda step: step.path not in removals.kept):
         if len(reported) >= MOST_REPORTED:
             break
         if (fact := _beyond_history(step, shown, removals)) is not None:
             reported[identified(step)] = fact
         elif _is_reported(step, removals) and is_text(step.path):
-            fact = touched(step, shown(step.path), with_data=room > 0, unkept=unkept)
-            if taken and _came_from_elsewhere(step, taken):
+            with_data = room > 0 or step.path in removals.kept
+            fact = touched(step, shown(step.path), with_data=with_data, unkept=unkept)
+            if step.path in removals.only_copies or (gone and _came_from_elsewhere(step, gone)):
                 fact = msgspec.structs.replace(fact, is_certain=False)
             room -= len(fact.data_before or b"") + len(fact.data_after or b"")
             reported[identified(step)] = fact
@@ -583,8 +586,8 @@ def _is_reported(step: ApplyStep, removals: RemovalPlan) -> bool:
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
-    """True for a file that may be one that the history knows nothing of, moved here: removing it
-    would remove the only copy.
+    """True for a file that may be made of one that nothing brings back: removing it would remove
+    the only copy.
 
     `taken` are the sizes of such files that the command took away.
     """

@@ -41,6 +41,8 @@ class RemovalPlan(msgspec.Struct, kw_only=True):
     gone_bytes: int = 0
     overwritten: set[str] = set()
     """Files that another file of the project was moved over."""
+    only_copies: set[str] = set()
+    """Files that were moved here and that the history does not hold: a rewind leaves them."""
 
     def loses(self, step: ApplyStep) -> bool:
         """True for a step after which what a file held is not there any more."""
@@ -78,8 +80,13 @@ def plan_removals(
                 plan.overwritten.add(place)
                 # The loop comes to it: what was there is gone like a removed file.
                 removed.append((over, why))
+            if over is not None and _goes_in_a_rewind(over, plan):
+                if _is_small_ignored(step):
+                    plan.kept.add(step.path)
+                else:
+                    plan.only_copies.add(place)
             continue
-        if why == IGNORED and step.before.data is not None:
+        if _is_small_ignored(step):
             plan.kept.add(step.path)
         elif size <= room:
             plan.aside[step.path] = why
@@ -89,6 +96,17 @@ def plan_removals(
             plan.gone_bytes += size
     _plan_rewritten(plan, steps)
     return plan
+
+
+def _goes_in_a_rewind(step: ApplyStep, plan: RemovalPlan) -> bool:
+    """True when a rewind takes away, or puts something else in the place of, what is put here."""
+    return not step.is_ignored or step.path in plan.overwritten or step.is_rewritten
+
+
+def _is_small_ignored(step: ApplyStep) -> bool:
+    """True for an ignored file whose content is at hand for the history."""
+    before = step.before
+    return _unheld(step) == IGNORED and before is not None and before.data is not None
 
 
 def _plan_rewritten(plan: RemovalPlan, steps: Sequence[ApplyStep]) -> None:
