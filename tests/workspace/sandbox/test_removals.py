@@ -256,3 +256,30 @@ async def test_a_large_ignored_file_that_a_command_rewrites_is_named(tmp_path: P
         assert "These files were rewritten and a rewind does not bring back" in result.remarks[0]
         assert "- 0.db (ignored)" in result.remarks[0]
         assert "grown.db" not in result.remarks[0]
+
+
+@pytest.mark.parametrize("line", ["truncate -s 100 {}", "printf x | dd of={} conv=notrunc"])
+async def test_a_large_file_that_a_command_rewrites_is_named(tmp_path: Path, line: str) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write("large.bin", b"y" * LARGE)
+        there.write("grown.bin", b"y" * LARGE)
+        result = await there.shell(f"{line.format('large.bin')}; echo more >> grown.bin")
+        assert "These files were rewritten and a rewind does not bring back" in result.remarks[0]
+        assert "- large.bin (too large)" in result.remarks[0]
+        assert "grown.bin" not in result.remarks[0]
+        assert told(result)["large.bin"] == ("modified", "too large")
+
+
+@pytest.mark.parametrize("line", ["mv other bad*", "echo new > bad*"])
+async def test_a_file_whose_name_is_no_text_is_kept_aside_when_it_holds_something_else(
+    tmp_path: Path, line: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        name = os.fsdecode(b"bad\xff")
+        there.write(name, "data")
+        there.write("other", "other")
+        result = await there.shell(f"for f in bad*; do {line.replace('bad*', '$f')}; done")
+        assert (there.project / name).read_text() in ("new\n", "other")
+        [path] = kept(there, name)
+        assert path.read_bytes() == b"data"
+        assert "- bad\\xff (its name is not text): " in result.remarks[0]

@@ -36,6 +36,7 @@ from weft.workspace.sandbox.overlay_plan import (
     KEPT_BYTES,
     ApplyStep,
     FoundEntry,
+    is_text,
     plan,
     size_of,
 )
@@ -43,7 +44,6 @@ from weft.workspace.sandbox.removals import (
     RemovalPlan,
     as_text,
     folder_size,
-    is_text,
     plan_removals,
     why_not_held,
 )
