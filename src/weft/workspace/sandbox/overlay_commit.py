@@ -10,6 +10,7 @@ come to is for the `GitGuard` to judge.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -58,6 +59,10 @@ MOST_BYTES = 128 * 1024 * 1024
 """Content that the history is handed for one command."""
 ASIDE_BYTES = 512 * 1024 * 1024
 """Removed files that are kept aside, of all commands together."""
+MAY_BE_PART = re.compile(
+    r"(?:^|/)(?:HEAD|config|config\.worktree|commondir|(?:objects|refs|hooks)(?:/.*)?)$"
+)
+WHY_PLANTED = "git would obey it there, as in a .git folder; the write tool can ask for it"
 ASK_OUTSIDE = "if the user wants it, a command with outside_sandbox asks for it"
 MOST_NAMED = 20
 """Paths that the result names of a kind."""
@@ -216,9 +221,13 @@ class OverlayCommit:
         taken_away = _taken_away(steps)
         if taken_away:
             taken_away = await self._threads.run(lambda: _repositories(taken_away, root, upper))
+        planted = await self._threads.run(lambda: _planted(root, upper, steps))
         allowed: list[ApplyStep] = []
         for step in steps:
             shown = self._shown(root, step.path)
+            if step.path in planted:
+                self._refused.append(f"{shown}: {WHY_PLANTED}")
+                continue
             if any(step.path == each or step.path.startswith(f"{each}/") for each in taken_away):
                 self._refused.append(f"{shown}: a command may not take a repository away")
                 continue
@@ -526,6 +535,15 @@ def _repositories(paths: Sequence[str], root: str, upper: str) -> list[str]:
 
     setup = GitSetup(root, upper)
     return [path for path in paths if not setup.is_pointer(path)]
+
+
+def _planted(root: str, upper: str, steps: Sequence[ApplyStep]) -> set[str]:
+    """The parts of repositories under other names that git would obey."""
+    if not any(MAY_BE_PART.search(step.path) for step in steps):
+        return set()
+    from weft.workspace.sandbox.repository.planted_repositories import planted  # few have any
+
+    return planted(root, upper, steps)
 
 
 def _reports(
