@@ -27,8 +27,7 @@ from weft.tools.files import (
     new_folders,
     vetted_content,
 )
-from weft.workspace import ChangedFile
-from weft.workspace.bare_repositories import steers_git
+from weft.workspace import ChangedFile, steers_git
 
 # No other tool deletes a file, so only a rule for patches themselves allows that.
 _ACTS_AS = {"changed": "edit", "added": "write"}

@@ -18,8 +18,7 @@ from weft.sha256 import sha256
 from weft.tools.base import FormattedContent, PreparedCall, ToolContext, ToolOutcome
 from weft.tools.diff import bounded, unified
 from weft.tools.text import DecodedText, decode, in_lf
-from weft.workspace import FileState
-from weft.workspace.bare_repositories import steers_git
+from weft.workspace import FileState, steers_git
 
 MAX_KEPT = 4 * 1024 * 1024
 """A larger file's content is not kept with the intent."""
