@@ -283,3 +283,14 @@ async def test_a_file_whose_name_is_no_text_is_kept_aside_when_it_holds_somethin
         [path] = kept(there, name)
         assert path.read_bytes() == b"data"
         assert "- bad\\xff (its name is not text): " in result.remarks[0]
+
+
+async def test_the_only_copy_of_what_the_history_does_not_hold_is_not_certain(
+    tmp_path: Path,
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(os.fsdecode(b"bad\xff"), "data")
+        result = await there.shell("mv bad* here; echo 1 > beside")
+        certain = {each.path: each.is_certain for each in result.changes or ()}
+        # A rewind that took it away would take the content away, too.
+        assert (certain["here"], certain["beside"]) == (False, True)
