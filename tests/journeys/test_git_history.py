@@ -38,7 +38,12 @@ async def test_a_branch_and_a_stash_that_a_command_dropped_come_back_with_a_rewi
 
 @pytest.mark.parametrize(
     "line",
-    ["rm .git/index", ": > .git/index", "echo broken > .git/index", "rm .git/index; git status"],
+    [
+        *("rm .git/index", ": > .git/index", "echo broken > .git/index"),
+        *("rm .git/index; git status", "truncate -s 40 .git/index"),
+        "printf XX | dd of=.git/index bs=1 seek=60 conv=notrunc status=none",
+        "git update-index --split-index; rm .git/sharedindex.*",
+    ],
 )
 async def test_an_index_that_a_command_destroyed_comes_back_with_a_rewind(
     plain_world: World, line: str
@@ -57,6 +62,23 @@ async def test_an_index_that_a_command_destroyed_comes_back_with_a_rewind(
         plan = await session.rewind(None)
         assert actions(plan)[".git/index"] in ("recreate", "restore")
     assert "staged" in staged
+    assert git(world.project, "diff", "--cached", "--name-only") == staged
+
+
+async def test_the_shared_part_of_an_index_comes_back_with_a_rewind(plain_world: World) -> None:
+    world = plain_world
+    make_history(world.project)
+    world.write("staged", "not committed\n")
+    git(world.project, "add", "staged")
+    git(world.project, "update-index", "--split-index")
+    staged = git(world.project, "diff", "--cached", "--name-only")
+    model = turns(shell("rm .git/sharedindex.*"))
+    async with open_world(world, model, sandbox="auto") as app:
+        await skip_without_sandbox(app, world)
+        session = await start(app)
+        await session.send_message("go")
+        assert "was lost, and with it what was staged" in tool_results(model)[-1]
+        await session.rewind(None)
     assert git(world.project, "diff", "--cached", "--name-only") == staged
 
 

@@ -342,11 +342,41 @@ async def test_what_was_moved_in_from_an_ignored_folder_is_not_taken_away(
         await anyio.sleep(0.2)  # older than the command by more than the disk's clock can err
         await session.send_message("go")
         plan = await session.rewind(None)
-        # In the sandbox what an ignored file held is known, where no other file has all of it.
-        is_kept = sandbox == "auto" and "more" in script
-        back = {"cache/precious": "recreate"} if is_kept else {}
-        assert actions(plan) == {"here": "conflict", **back}
-        assert world.read("here").startswith("the only copy")
+        # In the sandbox what an ignored file held is known.
+        if sandbox == "auto":
+            assert actions(plan) == {"here": "delete", "cache/precious": "recreate"}
+            assert world.read("cache/precious") == "the only copy"
+        else:
+            assert actions(plan) == {"here": "conflict"}
+            assert world.read("here").startswith("the only copy")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm one.log; echo more >> kept.txt",
+        "mv one.log two.log; echo more >> kept.txt",
+        "mv one.log kept.txt",
+        "cp one.log kept.txt; rm one.log",
+        "mv one.log other.log; echo more >> kept.txt; mv own/a own/b",
+    ],
+)
+async def test_a_rewind_is_whole_where_the_command_also_took_an_ignored_file_away(
+    plain_world: World, line: str
+) -> None:
+    world = plain_world
+    files = {"kept.txt": "kept\n", "other.log": "other", "own/a": "of a", "own/b": "of b"}
+    for name, text in {".gitignore": "*.log\nown/\n", "one.log": "1\n", **files}.items():
+        world.write(name, text)
+    async with open_world(world, turns(shell(line)), sandbox="auto") as app:
+        await skip_without_sandbox(app, world)
+        session = await start(app)
+        await session.send_message("go")
+        await session.rewind(None)
+    moved = {"own/a": "of a"} if "own" in line else {}
+    assert {name: world.read(name) for name in (*files, *moved)} == files
+    if "two.log" not in line:
+        assert world.read("one.log") == "1\n"
 
 
 # --- what is not there -----------------------------------------------------------------------

@@ -52,3 +52,17 @@ def test_what_every_later_session_remembers_is_changed_by_hand_only(path: str) -
     """Also by a model that works in the home folder, where these lie inside the project."""
     assert is_protected(path)
     assert is_changed_by_hand(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("AGENTS.md", "CLAUDE.md", ".claude/skills/x/SKILL.md", ".github/workflows/ci.yml"),
+        *(".gitlab-ci.yml", ".vscode/tasks.json", ".idea/workspace.xml", ".mise.toml"),
+        *(".cargo/config.toml", "lefthook.yml", ".envrc", ".npmrc", ".pre-commit-config.yaml"),
+        *(".husky/pre-commit", ".mcp.json", ".weft/config.toml", ".git/hooks/pre-commit"),
+    ],
+)
+def test_what_was_promised_by_name_is_in_the_table(path: str) -> None:
+    # The other tests go over the table, and would not miss a row.
+    assert is_protected(path)

@@ -134,6 +134,8 @@ def test_a_rule_in_the_other_spelling_counts_in_the_decision() -> None:
         ("Shel(ls)", "did you mean 'shell'"),
         ("run_shell_command(git)", "there is no tool"),
         ("bsh*", "there is no tool"),
+        ("mcp__", "there is no tool"),
+        ("mcp____read", "there is no tool"),
         ("*(*.env)", "one tool"),
         ("re*(.env)", "one tool"),
         ("r?ad(.env)", "one tool"),

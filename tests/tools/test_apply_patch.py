@@ -170,6 +170,13 @@ async def test_every_file_of_a_patch_is_judged_and_the_strictest_counts(files: T
     assert decide(whole, mode="default", rules=(one, both)).verdict == "allow"
 
 
+async def test_a_patch_that_makes_a_repository_is_protected_as_a_whole(files: ToolBench) -> None:
+    names = ("b/HEAD", "b/objects/x", "b/refs/x", "b/config")
+    adds = "".join(f"*** Add File: {name}\n+x\n" for name in names)
+    prepared = await files.prepare("apply_patch", patch=f"*** Begin Patch\n{adds}*** End Patch\n")
+    assert [part.protected for part in prepared.action.parts] == [True] * len(names)
+
+
 async def test_a_protected_file_asks_even_where_edits_are_allowed(files: ToolBench) -> None:
     text = patch(*UPDATE, "*** Add File: .git/hooks/pre-commit", "+x")
     whole = (await files.prepare("apply_patch", patch=text)).action

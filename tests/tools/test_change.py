@@ -228,6 +228,16 @@ async def test_a_file_that_programs_obey_is_marked_as_protected(bench: ToolBench
     assert not (await bench.prepare("write", path="a.py", content="x")).action.protected
 
 
+async def test_a_folder_that_becomes_a_repository_is_protected_like_one(bench: ToolBench) -> None:
+    for name in ("b/config", "b/objects/x", "b/refs/x"):
+        assert not (await bench.prepare("write", path=name, content="x")).action.protected
+        bench.write(name, "x")
+    assert (await bench.prepare("write", path="b/HEAD", content="x")).action.protected
+    bench.write("b/HEAD", "ref: refs/heads/main\n")
+    for name in ("b/hooks/pre-commit", "b/config.worktree"):
+        assert (await bench.prepare("write", path=name, content="x")).action.protected
+
+
 # --- multi_edit
 # --------------------------------------------------------------------------------------
 

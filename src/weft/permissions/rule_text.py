@@ -51,6 +51,7 @@ _PATH_SLIPS: Final = (
 )
 """What looks like a path, with the reason why it could be none of a file's."""
 _SERVERS: Final = "mcp__"
+_NAMES_SERVER: Final = re.compile(rf"{_SERVERS}_?[^_]")
 _KEYED: Final = re.compile(r"[\w.-]+:")
 
 
@@ -122,7 +123,7 @@ def _unknown_tool(text: str, tools: Iterable[str]) -> str:
     tool, _ = split_rule(text)
     known = {*_OWN_NAMES, *tools}
     # A server's tools come and go; whether it is configured is another question.
-    if our_tool_name(tool) in known or tool in CLAUDE_ONLY or tool.startswith("mcp__"):
+    if our_tool_name(tool) in known or tool in CLAUDE_ONLY or _NAMES_SERVER.match(tool):
         return ""
     if any(fnmatchcase(name, tool) for name in known):
         return ""

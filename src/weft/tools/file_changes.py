@@ -27,7 +27,7 @@ from weft.tools.files import (
     new_folders,
     vetted_content,
 )
-from weft.workspace import ChangedFile
+from weft.workspace import ChangedFile, steers_git
 
 # No other tool deletes a file, so only a rule for patches themselves allows that.
 _ACTS_AS = {"changed": "edit", "added": "write"}
@@ -124,6 +124,11 @@ def _action(tool: str, changes: list[FileChange], context: ToolContext) -> ToolA
     ]
     if len(each) == 1:
         return each[0]
+    places = [part.place for part in each]
+    each = [
+        msgspec.structs.replace(part, protected=part.protected or steers_git(part.place, places))
+        for part in each
+    ]
     named = ", ".join(part.target for part in each)
     return ToolAction(tool=tool, kind="edit", target=named, parts=tuple(each))
 

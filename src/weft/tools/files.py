@@ -18,7 +18,7 @@ from weft.sha256 import sha256
 from weft.tools.base import FormattedContent, PreparedCall, ToolContext, ToolOutcome
 from weft.tools.diff import bounded, unified
 from weft.tools.text import DecodedText, decode, in_lf
-from weft.workspace import FileState
+from weft.workspace import FileState, steers_git
 
 MAX_KEPT = 4 * 1024 * 1024
 """A larger file's content is not kept with the intent."""
@@ -48,14 +48,15 @@ class EditTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> ToolAction:
     """What the policy is asked about, for a path that is already resolved."""
+    place = place_of(path, context)
     return ToolAction(
         tool=tool,
         kind="edit" if edits else "read",
         target=path,
-        place=place_of(path, context),
+        place=place,
         has_effect=edits,
         outside=context.workspace.is_outside(path),
-        protected=is_protected(path),
+        protected=is_protected(path) or (edits and steers_git(place)),
     )
 
 

@@ -32,6 +32,7 @@ from weft.workspace.safe_read import (
 from weft.workspace.seen_versions import SeenVersions
 
 if TYPE_CHECKING:
+    from weft.workspace.bare_repositories import steers_git
     from weft.workspace.boundaries.lines import LineRange, lines_of
     from weft.workspace.boundaries.workspace import (
         BoundaryRange,
@@ -98,6 +99,7 @@ __all__ = [
     "read_small_text",
     "scrubbed",
     "secret_values",
+    "steers_git",
     "uncommitted_changes",
     "unless_trapped",
     "user_folder",
@@ -128,6 +130,7 @@ _HOMES = {
     "open_safe_git": "git",
     "read_pointer": "git_repository",
     "read_small": "git_repository",
+    "steers_git": "bare_repositories",
     "unless_trapped": "ignore_traps",
     "uncommitted_changes": "git_changes",
 }

@@ -289,9 +289,13 @@ def is_derived(name: str) -> bool:
 def ends_in_checksum(path: str) -> bool:
     """True when a file ends in the hash of what stands before, as git's binary files do."""
     with _mapped(path) as data:
-        whole = data[:]
+        return is_checked(data[:])
+
+
+def is_checked(data: bytes) -> bool:
+    """The same for the content of a file."""
     return any(
-        made(whole[:-width], usedforsecurity=False).digest() == whole[-width:]
+        made(memoryview(data)[:-width], usedforsecurity=False).digest() == data[-width:]
         for made, width in ((hashlib.sha1, 20), (hashlib.sha256, 32))
     )
 

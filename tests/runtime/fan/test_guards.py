@@ -129,6 +129,20 @@ async def test_a_merge_that_is_there_already_is_nothing_to_keep(stage: World) ->
             await fan.keep(1)
 
 
+async def test_a_repository_that_a_candidate_planted_is_not_kept(stage: World) -> None:
+    line = (
+        "mkdir -p b/objects b/refs; echo x | tee b/HEAD b/config b/objects/x b/refs/x; echo 1 > c"
+    )
+    async with open_stage(stage, candidate_model("script", shell_call(line), "Done.")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        plan = (await fan.keep(1, preview=True)).plan
+        held = [path for path in plan.paths("conflict") if path.startswith("b/")]
+        assert held == ["b/HEAD", "b/config", "b/objects/x", "b/refs/x"]
+        assert "c" in plan.paths("put")
+
+
 async def test_only_what_can_go_on_is_resumed(stage: World) -> None:
     async with open_stage(stage, right("script")) as app:
         session = await app.sessions.start_session()

@@ -84,6 +84,15 @@ FORGERIES = [
         "mkdir .git/rebase-merge; echo 'exec touch /tmp/x' > .git/rebase-merge/git-rebase-todo; "
         "git rev-parse HEAD | tee .git/rebase-merge/onto > .git/rebase-merge/orig-head",
     ),
+    ("git replace -f HEAD HEAD~1",),
+    ("git replace --graft HEAD",),
+    ("git replace -f HEAD:one0 $(echo other | git hash-object -w --stdin)",),
+    ("cp .git/refs/heads/apart '.git/refs/heads/a..b'",),
+    ("cp .git/refs/heads/apart '.git/refs/heads/a b'",),
+    (
+        "printf 'author a <a> 1 +0000\\n\\nx' | git hash-object -t commit -w --literally --stdin "
+        "> .git/refs/heads/apart",
+    ),
 ]
 
 
@@ -430,3 +439,35 @@ async def test_the_git_directory_of_a_submodule_keeps_what_makes_it_one(
 def _object_files(folder: Path) -> list[Path]:
     found = [*folder.glob(".git/objects/??/*"), *folder.glob(".git/objects/pack/*.pack")]
     return [path for path in found if path.is_file()]
+
+
+async def test_git_that_writes_the_settings_of_a_submodule_again_is_not_held_up(
+    tmp_path: Path,
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        other = tmp_path / "other"
+        other.mkdir()
+        make_history(other)
+        git(
+            there.project,
+            *("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "sub"),
+        )
+        git(there.project, "commit", "-qm", "sub")
+        _judged(there)
+        line = "cd sub && git checkout -q HEAD~1 && cd .. && git submodule update"
+        result = await there.shell(line)
+        assert result.exit_code == 0, result.output
+        assert not result.is_held_back, result.remarks
+        result = await there.shell("git -C sub config core.fsmonitor ./x")
+        assert "- .git/modules/sub/config: protected" in result.remarks[-1]
+
+
+async def test_locks_that_a_command_leaves_behind_do_not_reach_the_project(tmp_path: Path) -> None:
+    locks = ("index.lock", "HEAD.lock", "packed-refs.lock", "refs/heads/main.lock")
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        there.write(".git/shallow.lock", "")
+        await there.shell(f"cd .git; touch {' '.join(locks)}; rm shallow.lock; cd ..; touch x.lock")
+        assert there.read("x.lock") == ""
+        assert not [*(there.project / ".git").rglob("*.lock")]

@@ -169,6 +169,27 @@ async def test_old_objects_that_are_reachable_do_not_go(tmp_path: Path) -> None:
         assert reached(there.project) == before
 
 
+@pytest.mark.parametrize("where", ["", "side"])
+@pytest.mark.parametrize("and_then", ["", "; git reset -q --hard"])
+async def test_what_is_staged_does_not_go_however_old_it_is(
+    tmp_path: Path, where: str, and_then: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        git(there.project, "worktree", "add", "-q", "--detach", "side")
+        tree = there.project / where
+        (tree / "staged").write_text("staged once\n")
+        git(tree, "add", "staged")
+        (tree / "staged").write_text("later\n")
+        _age_objects(there.project, 20)
+        result = await there.shell(
+            f"cd ./{where}; o=$(git rev-parse :staged); d=$(git rev-parse --git-common-dir); "
+            f"rm -f $d/objects/${{o:0:2}}/${{o:2}}{and_then}"
+        )
+        assert "- .git: it removes what is staged" in result.remarks[-1]
+        assert git(tree, "cat-file", "blob", ":staged") == "staged once"
+
+
 async def test_reflog_entries_that_git_would_forget_may_go(tmp_path: Path) -> None:
     async with sandboxed_project(tmp_path) as there:
         make_history(there.project)

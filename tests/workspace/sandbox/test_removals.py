@@ -114,7 +114,8 @@ async def test_a_file_that_was_moved_is_neither_kept_nor_named(tmp_path: Path) -
         there.write("big", b"x" * LARGE)
         there.write("cache/small", "1")
         result = await there.shell("mkdir to; mv big to/big; cp cache/small to; rm -r cache")
-        assert sorted(told(result)) == ["big", "to", "to/big", "to/small"]
+        # The small one goes to the history: a rewind takes its copy away.
+        assert sorted(told(result)) == ["big", "cache/small", "to", "to/big", "to/small"]
         assert result.remarks == ()
         assert not kept(there, "big")
 
@@ -255,3 +256,41 @@ async def test_a_large_ignored_file_that_a_command_rewrites_is_named(tmp_path: P
         assert "These files were rewritten and a rewind does not bring back" in result.remarks[0]
         assert "- 0.db (ignored)" in result.remarks[0]
         assert "grown.db" not in result.remarks[0]
+
+
+@pytest.mark.parametrize("line", ["truncate -s 100 {}", "printf x | dd of={} conv=notrunc"])
+async def test_a_large_file_that_a_command_rewrites_is_named(tmp_path: Path, line: str) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write("large.bin", b"y" * LARGE)
+        there.write("grown.bin", b"y" * LARGE)
+        result = await there.shell(f"{line.format('large.bin')}; echo more >> grown.bin")
+        assert "These files were rewritten and a rewind does not bring back" in result.remarks[0]
+        assert "- large.bin (too large)" in result.remarks[0]
+        assert "grown.bin" not in result.remarks[0]
+        assert told(result)["large.bin"] == ("modified", "too large")
+
+
+@pytest.mark.parametrize("line", ["mv other bad*", "echo new > bad*"])
+async def test_a_file_whose_name_is_no_text_is_kept_aside_when_it_holds_something_else(
+    tmp_path: Path, line: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        name = os.fsdecode(b"bad\xff")
+        there.write(name, "data")
+        there.write("other", "other")
+        result = await there.shell(f"for f in bad*; do {line.replace('bad*', '$f')}; done")
+        assert (there.project / name).read_text() in ("new\n", "other")
+        [path] = kept(there, name)
+        assert path.read_bytes() == b"data"
+        assert "- bad\\xff (its name is not text): " in result.remarks[0]
+
+
+async def test_the_only_copy_of_what_the_history_does_not_hold_is_not_certain(
+    tmp_path: Path,
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(os.fsdecode(b"bad\xff"), "data")
+        result = await there.shell("mv bad* here; echo 1 > beside")
+        certain = {each.path: each.is_certain for each in result.changes or ()}
+        # A rewind that took it away would take the content away, too.
+        assert (certain["here"], certain["beside"]) == (False, True)

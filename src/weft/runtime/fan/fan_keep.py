@@ -24,6 +24,7 @@ import msgspec
 from weft.permissions import is_protected
 from weft.runtime.fan.base_files import BaseFile, put_file, replaced
 from weft.runtime.fan.candidate_changes import CandidateChange, CandidateDiff, is_same
+from weft.workspace.bare_repositories import steers_git
 from weft.workspace.safe_open import open_beneath, open_folder
 from weft.workspace.sandbox.merge import merge, merge_marked
 from weft.workspace.sandbox.overlay_changes import mark_gone
@@ -35,6 +36,7 @@ _LARGEST: Final = 32 * 1024 * 1024
 _IN_THE_WAY: Final = "what you have there is in its way"
 _BOTH_MADE: Final = "you and the candidate made it"
 _SAME_LINES: Final = "you and the candidate changed the same lines"
+_BY_HAND: Final = "programs obey it; copy it by hand if you want it"
 _MEETS: Final = (_BOTH_MADE, _SAME_LINES)
 
 
@@ -78,7 +80,11 @@ async def plan_keep(
     `marks_as`: where both changed the same lines, both versions are put there between conflict
     markers, the candidate's under this name.
     """
-    forbidden = {change.path: _why_forbidden(change, rules) for change in diff.changes}
+    steers = await anyio.to_thread.run_sync(_steers_git, diff, root)
+    forbidden = {
+        change.path: _BY_HAND if change.path in steers else _why_forbidden(change, rules)
+        for change in diff.changes
+    }
     files = await anyio.to_thread.run_sync(_planned_all, diff, root, forbidden)
     if marks_as:
         before = {change.path: change.before for change in diff.changes}
@@ -103,10 +109,17 @@ def _marked(file: KeptFile, before: BaseFile | None, name: str) -> KeptFile:
 
 def _why_forbidden(change: CandidateChange, rules: ChangeJudge) -> str:
     if is_protected(change.path):
-        return "programs obey it; copy it by hand if you want it"
+        return _BY_HAND
     if change.after is not None and stat.S_ISLNK(change.after.mode):
         return rules.forbids_link(change.path)
     return rules.forbids(change.path)
+
+
+def _steers_git(diff: CandidateDiff, root: str) -> set[str]:
+    """The paths by which git would obey a folder of another name than `.git`."""
+    places = {change.path: f"{root}/{change.path}" for change in diff.changes if change.after}
+    together = tuple(places.values())
+    return {path for path, place in places.items() if steers_git(place, together)}
 
 
 def _planned_all(diff: CandidateDiff, root: str, forbidden: Mapping[str, str]) -> list[KeptFile]:

@@ -9,7 +9,9 @@ be reached.  Before the changes of a command are put into the project, these hol
 - one stash may go at a time (`git stash pop`), and is named;
 - every object that was removed is still there in another place, unless it was neither reachable
   nor younger than the two weeks for which git spares what it cannot reach (`gc.pruneExpire`);
-- refs name objects that are there, and the history is not cut off by `shallow` or `alternates`.
+- nothing that an index names is removed, however old: what is staged is named nowhere else;
+- refs name objects that are there, and the history is not cut off by `shallow` or `alternates`, nor
+  hidden by objects in the place of others (`refs/replace`).
 
 Otherwise nothing of what the command did to that repository reaches the project: half of it could
 be a repository that no git reads.  Refs that are gone are handed to the file history, so that a
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from weft.errors import ToolError
@@ -184,8 +187,12 @@ async def _why_not_dropped(git: SafeGit, change: RepositoryChange) -> str:
 
 
 async def _why_not_missing(git: SafeGit, change: RepositoryChange) -> str:
-    if change.missing and not await _is_connected(git, change.before.tips()):
+    if not change.missing:
+        return ""
+    if not await _is_connected(git, change.before.tips()):
         return "it removes objects of the history"
+    if await anyio.to_thread.run_sync(change.loses_staged):
+        return "it removes what is staged"
     return ""
 
 

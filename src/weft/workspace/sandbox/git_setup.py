@@ -52,6 +52,9 @@ class GitSetup:
         match inside:
             case ["config" | "config.worktree"]:
                 return step.do == "put" and self._is_plain(step)
+            case ["modules", *_, "config"]:
+                # Every `git submodule update` writes the settings of a submodule again.
+                return step.do == "put" and step.before is not None and self._is_plain(step)
             case ["info", "sparse-checkout" | "sparse-checkout.lock"]:
                 return step.do in ("put", "remove")
             case ["info", "exclude"]:

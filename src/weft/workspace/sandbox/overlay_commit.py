@@ -10,6 +10,7 @@ come to is for the `GitGuard` to judge.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -36,6 +37,7 @@ from weft.workspace.sandbox.overlay_plan import (
     KEPT_BYTES,
     ApplyStep,
     FoundEntry,
+    is_text,
     plan,
     size_of,
 )
@@ -43,7 +45,6 @@ from weft.workspace.sandbox.removals import (
     RemovalPlan,
     as_text,
     folder_size,
-    is_text,
     plan_removals,
     why_not_held,
 )
@@ -58,6 +59,10 @@ MOST_BYTES = 128 * 1024 * 1024
 """Content that the history is handed for one command."""
 ASIDE_BYTES = 512 * 1024 * 1024
 """Removed files that are kept aside, of all commands together."""
+MAY_BE_PART = re.compile(
+    r"(?:^|/)(?:HEAD|config|config\.worktree|commondir|(?:objects|refs|hooks)(?:/.*)?)$"
+)
+WHY_PLANTED = "git would obey it there, as in a .git folder; the write tool can ask for it"
 ASK_OUTSIDE = "if the user wants it, a command with outside_sandbox asks for it"
 MOST_NAMED = 20
 """Paths that the result names of a kind."""
@@ -216,9 +221,13 @@ class OverlayCommit:
         taken_away = _taken_away(steps)
         if taken_away:
             taken_away = await self._threads.run(lambda: _repositories(taken_away, root, upper))
+        planted = await self._threads.run(lambda: _planted(root, upper, steps))
         allowed: list[ApplyStep] = []
         for step in steps:
             shown = self._shown(root, step.path)
+            if step.path in planted:
+                self._refused.append(f"{shown}: {WHY_PLANTED}")
+                continue
             if any(step.path == each or step.path.startswith(f"{each}/") for each in taken_away):
                 self._refused.append(f"{shown}: a command may not take a repository away")
                 continue
@@ -528,6 +537,15 @@ def _repositories(paths: Sequence[str], root: str, upper: str) -> list[str]:
     return [path for path in paths if not setup.is_pointer(path)]
 
 
+def _planted(root: str, upper: str, steps: Sequence[ApplyStep]) -> set[str]:
+    """The parts of repositories under other names that git would obey."""
+    if not any(MAY_BE_PART.search(step.path) for step in steps):
+        return set()
+    from weft.workspace.sandbox.repository.planted_repositories import planted  # few have any
+
+    return planted(root, upper, steps)
+
+
 def _reports(
     steps: Sequence[ApplyStep],
     shown: Callable[[str], str],
@@ -537,19 +555,22 @@ def _reports(
     """The changes to report to the history, should these steps be carried out."""
     room = MOST_BYTES
     reported: dict[StepId, ChangedFile] = {}
-    taken = {
+    gone = {
         size_of(step.before)
         for step in steps
-        if step.do == "remove" and step.is_ignored and step.before is not None
+        if step.path in removals.gone and step.is_ignored and step.before is not None
     }
-    for step in steps:
+    # What is kept of ignored files comes first, and with its content: a file that was made of one
+    # is taken away by a rewind only because that content is there.
+    for step in sorted(steps, key=lambda step: step.path not in removals.kept):
         if len(reported) >= MOST_REPORTED:
             break
         if (fact := _beyond_history(step, shown, removals)) is not None:
             reported[identified(step)] = fact
         elif _is_reported(step, removals) and is_text(step.path):
-            fact = touched(step, shown(step.path), with_data=room > 0, unkept=unkept)
-            if taken and _came_from_elsewhere(step, taken):
+            with_data = room > 0 or step.path in removals.kept
+            fact = touched(step, shown(step.path), with_data=with_data, unkept=unkept)
+            if step.path in removals.only_copies or (gone and _came_from_elsewhere(step, gone)):
                 fact = msgspec.structs.replace(fact, is_certain=False)
             room -= len(fact.data_before or b"") + len(fact.data_after or b"")
             reported[identified(step)] = fact
@@ -583,8 +604,8 @@ def _is_reported(step: ApplyStep, removals: RemovalPlan) -> bool:
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
-    """True for a file that may be one that the history knows nothing of, moved here: removing it
-    would remove the only copy.
+    """True for a file that may be made of one that nothing brings back: removing it would remove
+    the only copy.
 
     `taken` are the sizes of such files that the command took away.
     """

@@ -94,7 +94,7 @@ class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
     is_remade: bool = False
     """It is ignored, and tools make it again."""
     is_rewritten: bool = False
-    """It is ignored, and holds something else now than it did, not only more."""
+    """The history does not hold it, and it holds something else now than it did, not only more."""
     aside: str = ""
     """Where a removed file is moved to instead; empty when it is not kept."""
     is_disarmed: bool = False
@@ -181,12 +181,12 @@ class _Planner:
         if found is None:
             stale = self._was_removed_meanwhile(change.path)
             return _disarmed(msgspec.structs.replace(step, is_stale=stale))
-        if ignored and found.st_size and not is_remade(change.path):
+        if self._is_held_nowhere(change.path, found, ignored):
             # Nothing else has what it held, as with a file that is removed.
             # A file that only grew, such as a log, has lost nothing.
             only_grew = begins_with(source, f"{self._root}/{change.path}")
             is_rewritten = not holds_nothing(after) and not only_grew
-            if is_rewritten or holds_nothing(after):
+            if ignored and (is_rewritten or holds_nothing(after)):
                 keep = self._kept_of(found, ignored)
             # A rewind compares what is there with what the command left, also if that is nothing.
             if keep is not None:
@@ -278,6 +278,14 @@ class _Planner:
             before=FoundEntry(kind="folder", mode=found.st_mode),
             is_ignored=self._ignored(path, is_folder=True),
         )
+
+    def _is_held_nowhere(self, path: str, found: os.stat_result, ignored: bool) -> bool:
+        """True for a file with content that neither the history has nor a tool makes again."""
+        if not found.st_size or not stat.S_ISREG(found.st_mode):
+            return False
+        if ignored:
+            return not is_remade(path)
+        return found.st_size > self._kept_bytes or not is_text(path)
 
     def _kept_of(self, found: os.stat_result, ignored: bool, remade: bool = False) -> int | None:
         """Up to how many bytes the content of a removed file is read.
@@ -462,6 +470,15 @@ def _kind(mode: int) -> Kind:
 
 def _hash(data: bytes) -> BlobId:
     return BlobId(sha256(data).hexdigest())
+
+
+def is_text(path: str) -> bool:
+    """True when a name can be stored as text."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_copy(source: str) -> bool:

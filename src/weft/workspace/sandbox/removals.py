@@ -6,8 +6,9 @@ to the history, so that a rewind brings it back (small ignored files); it is mov
 user finds it for a while; it is gone.  The last two are named, in the result and in the plan of a
 rewind.  A command that would leave many of them gone is not allowed to: those files stay.
 
-A file that was emptied, or that a link took the place of, counts as removed.  An ignored one that
-was rewritten goes to the history if it is small, and is named otherwise.  What tools make again
+A file that was emptied, or that a link took the place of, counts as removed, and so does one that
+was rewritten and has no text for a name.  An ignored one that was rewritten goes to the history if
+it is small; a large one is named.  What tools make again
 (`skipped_folders`) is none of this.
 """
 
@@ -19,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from weft.workspace.sandbox.overlay_plan import ApplyStep, holds_nothing, size_of
+from weft.workspace.sandbox.overlay_plan import ApplyStep, holds_nothing, is_text, size_of
 
 IGNORED: Final = "ignored"
 BULK_FILES: Final = 20
@@ -41,6 +42,8 @@ class RemovalPlan(msgspec.Struct, kw_only=True):
     gone_bytes: int = 0
     overwritten: set[str] = set()
     """Files that another file of the project was moved over."""
+    only_copies: set[str] = set()
+    """Files that were moved here and that the history does not hold: a rewind leaves them."""
 
     def loses(self, step: ApplyStep) -> bool:
         """True for a step after which what a file held is not there any more."""
@@ -65,7 +68,10 @@ def plan_removals(
     """
     plan = RemovalPlan()
     removed = [
-        (step, why) for step in steps if not step.is_rewritten and (why := why_not_held(step))
+        (step, why)
+        for step in steps
+        # What is rewritten is named only, unless its name keeps it out of the history.
+        if (not step.is_rewritten or not is_text(step.path)) and (why := why_not_held(step))
     ]
     moved = _Moved(steps, is_same)
     by_path = {step.path: step for step in steps if step.do == "put"}
@@ -78,8 +84,13 @@ def plan_removals(
                 plan.overwritten.add(place)
                 # The loop comes to it: what was there is gone like a removed file.
                 removed.append((over, why))
+            if over is not None and _goes_in_a_rewind(over, plan):
+                if _is_small_ignored(step):
+                    plan.kept.add(step.path)
+                else:
+                    plan.only_copies.add(place)
             continue
-        if why == IGNORED and step.before.data is not None:
+        if _is_small_ignored(step):
             plan.kept.add(step.path)
         elif size <= room:
             plan.aside[step.path] = why
@@ -91,6 +102,17 @@ def plan_removals(
     return plan
 
 
+def _goes_in_a_rewind(step: ApplyStep, plan: RemovalPlan) -> bool:
+    """True when a rewind takes away, or puts something else in the place of, what is put here."""
+    return not step.is_ignored or step.path in plan.overwritten or step.is_rewritten
+
+
+def _is_small_ignored(step: ApplyStep) -> bool:
+    """True for an ignored file whose content is at hand for the history."""
+    before = step.before
+    return _unheld(step) == IGNORED and before is not None and before.data is not None
+
+
 def _plan_rewritten(plan: RemovalPlan, steps: Sequence[ApplyStep]) -> None:
     """Keep what was rewritten where it is small, and name the rest.
 
@@ -98,7 +120,9 @@ def _plan_rewritten(plan: RemovalPlan, steps: Sequence[ApplyStep]) -> None:
     the room of what is removed.
     """
     for step in steps:
-        if step.is_rewritten and step.path not in plan.overwritten and (why := _unheld(step)):
+        if step.path in plan.overwritten or step.path in plan.aside or step.path in plan.gone:
+            continue
+        if step.is_rewritten and (why := _unheld(step)):
             if step.before is not None and step.before.data is not None:
                 plan.kept.add(step.path)
             else:
@@ -135,15 +159,6 @@ def is_emptied(step: ApplyStep) -> bool:
     if step.do != "put" or before is None or after is None:
         return False
     return before.kind == "file" and size_of(before) > 0 and holds_nothing(after)
-
-
-def is_text(path: str) -> bool:
-    """True when a name can be stored as text."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def as_text(path: str) -> str:

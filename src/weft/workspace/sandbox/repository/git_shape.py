@@ -28,6 +28,10 @@ _PLAIN: Final = ("packed-refs", "shallow", ALTERNATES)
 _TODO: Final = re.compile(r"(?:worktrees/[^/]+/)?rebase-merge/git-rebase-todo(?:\.backup)?")
 # Git takes blanks in front, and the short form.
 _RUNS: Final = re.compile(rb"^[ \t]*(?:exec|x)[ \t]", re.MULTILINE)
+_REPLACE: Final = "refs/replace/"
+_NO_REF_NAME: Final = re.compile(
+    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^\.|\.lock(?:/|$)|[./]$|^@$"
+)
 _MULTI_PACK_INDEX: Final = "objects/pack/multi-pack-index"
 
 
@@ -88,6 +92,8 @@ def why_not_named(after: GitRecords, name: str, oid: str) -> str:
         return f"it lets {name} name an object that git cannot read"
     if not content.startswith(b"commit "):
         return f"it lets {name} name what is no commit" if is_branch(name) else ""
+    if not content.partition(b"\0")[2].startswith(b"tree "):
+        return f"it lets {name} name a commit that git cannot read"
     return next(
         (
             f"it lets {name} name a commit that lacks {needed[:12]}"
@@ -96,6 +102,21 @@ def why_not_named(after: GitRecords, name: str, oid: str) -> str:
         ),
         "",
     )
+
+
+def why_not_replacing(before: GitRecords, name: str) -> str:
+    """Whether a ref makes git show another object in the place of one that is there."""
+    oid = name.removeprefix(_REPLACE)
+    if oid != name and is_oid(oid) and before.has_object(oid):
+        return (
+            f"it lets git show another object in the place of {oid[:12]} ({_REPLACE.rstrip('/')})"
+        )
+    return ""
+
+
+def is_ref_name(name: str) -> bool:
+    """True for a name that git takes, as `git check-ref-format` has it."""
+    return not _NO_REF_NAME.search(name)
 
 
 def is_branch(name: str) -> bool:

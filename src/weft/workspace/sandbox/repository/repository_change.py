@@ -7,7 +7,6 @@ git what files do not tell.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import stat
 import time
@@ -34,6 +33,7 @@ from weft.workspace.git_records import (
 )
 from weft.workspace.sandbox.overlay_plan import ApplyStep, size_of, written_at
 from weft.workspace.sandbox.repository import git_shape
+from weft.workspace.sandbox.repository.index_records import are_staged, lost_indexes
 from weft.workspace.sandbox.repository.pack_check import PackCheck
 
 FORGOTTEN_SECONDS: Final = 30 * 24 * 3600
@@ -42,8 +42,6 @@ MOST_KEPT_BYTES: Final = 256 * 1024 * 1024
 """Removed objects that one command may leave on the disk until they are swept."""
 MOST_READ: Final = 100
 """Loose objects of one command that are read, which takes some 5 ms."""
-_INDEX: Final = re.compile(r"(?:(?:worktrees|modules)/[^/]+/)*index")
-_INDEX_MAGIC: Final = b"DIRC"
 _MERGED_ONLY: Final = ("refs/heads/", "refs/tags/", "refs/notes/")
 _COPIES: Final = ("refs/remotes/",)
 """Refs that repeat what another repository has: `git fetch --prune` takes them away."""
@@ -202,6 +200,10 @@ class RepositoryChange:
             now = self.after.ref(name)
             if now is None or now == self.before.ref(name):
                 continue
+            if not git_shape.is_ref_name(name):
+                return f"it leaves {name}, which no ref may be called"
+            if why := git_shape.why_not_replacing(self.before, name):
+                return why
             if git_shape.is_symbolic(now):
                 # HEAD may name a branch that is yet to be born; any other ref would be lost.
                 if _may_be_unborn(name) or self.after.resolved(name):
@@ -270,20 +272,10 @@ class RepositoryChange:
 
     def lost_indexes(self) -> list[ChangedFile]:
         """The indexes that are gone or no longer one: what was staged is named nowhere else."""
-        names = [
-            name
-            for name in self.changed
-            # `git worktree remove` takes a whole working tree away, and its index with it.
-            if _INDEX.fullmatch(name)
-            and self.after.read(f"{name[: -len('index')]}HEAD") is not None
-        ]
-        states = [(name, self.before.read(name), self.after.read(name)) for name in sorted(names)]
         return [
-            _record(name, before, after)
-            for name, before, after in states
-            if before is not None
-            and before.startswith(_INDEX_MAGIC)
-            and not (after or b"").startswith(_INDEX_MAGIC)
+            _record(name, before, self.after.read(name))
+            for name in lost_indexes(self.before, self.after, self.changed)
+            if (before := self.before.read(name)) is not None
         ]
 
     def recent_tips(self) -> set[str]:
@@ -330,6 +322,10 @@ class RepositoryChange:
         if any(bytes.fromhex(tip) in old for tip in (self.before.tips() if old else ())):
             return "it removes commits that refs or reflogs name"
         return ""
+
+    def loses_staged(self) -> bool:
+        """True when an index names what was removed and is in no other place."""
+        return are_staged(self.before, self.missing)
 
     def _why_not_replaced(self) -> str:
         if why := git_shape.why_not_derived(self.after, self.after.removed):
@@ -450,9 +446,12 @@ class RepositoryChange:
 
     def left_out(self) -> set[str]:
         """Bitmaps: `git prune` believes them, none of git's commands verifies one, and git works
-        without.
+        without.  And locks, whose holder ended with the command: git would wait for it for ever.
         """
-        return {self.path_of(name) for name in self.after.put if name.endswith(".bitmap")}
+        made = self.after.put - self.replaced
+        names = {name for name in self.after.put if name.endswith(".bitmap")}
+        names |= {name for name in made if name.endswith(".lock")}
+        return {self.path_of(name) for name in names}
 
     def renew_times(self) -> None:
         """Let no object look older than it is: git removes what is old and cannot be reached, and
