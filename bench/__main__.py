@@ -23,6 +23,10 @@ def names(folder: Path = Path(__file__).parent) -> list[str]:
 
 def main(argv: Sequence[str]) -> int:
     """Run what is asked for, or all."""
+    if options := sorted({word for word in argv if word.startswith("-")} - {"--json"}):
+        is_help = options[0] in ("-h", "--help")
+        print(__doc__ if is_help else f"no option {options[0]}; there is --json", file=sys.stderr)
+        return 0 if is_help else 2
     requested = [word for word in argv if not word.startswith("-")]
     if unknown := sorted(set(requested) - set(names())):
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(names())}", file=sys.stderr)
