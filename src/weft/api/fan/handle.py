@@ -86,6 +86,7 @@ class FanSummary(msgspec.Struct, frozen=True, kw_only=True):
     planned: int
     ended: int
     passed: int
+    """Those that passed the check; who changed tests has to pass the base's as well."""
     kept: tuple[int, ...] = ()
     is_closed: bool = False
     agent: str = ""
@@ -677,7 +678,7 @@ async def list_fans(host: SessionHost, project: str | None) -> list[FanSummary]:
                 at=record.started.at,
                 planned=sum(slot.n for slot in record.started.plan),
                 ended=sum(each.ended is not None for each in candidates),
-                passed=sum(each.verdict == "passed" for each in candidates),
+                passed=sum(map(record.has_passed, candidates)),
                 kept=tuple(each.index for each in record.kept),
                 is_closed=record.is_closed,
                 agent=record.started.agent,

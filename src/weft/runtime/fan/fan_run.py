@@ -409,10 +409,9 @@ class FanRun:
 
     def _is_good(self, index: int) -> bool:
         known = self.record.candidates.get(index)
-        if known is None or known.ended is None or not self.record.is_checked(known):
+        if known is None or known.ended is None:
             return False
-        is_own_work = not known.ended.touches_checks or known.base_verdict == "passed"
-        return known.verdict == "passed" and bool(known.ended.files) and is_own_work
+        return bool(known.ended.files) and self.record.has_passed(known)
 
     async def _note_failure(self, index: int, why: str) -> None:
         with suppress(WeftError):
