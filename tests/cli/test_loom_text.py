@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.loom.branch_text import around, diff_text, short_model, tail
+from weft.cli.loom.branch_text import diff_text, short_model, tail
 from weft.cli.loom.live_branches import LiveBranches
 from weft.cli.loom.node_references import short_id
 
@@ -42,10 +42,3 @@ def test_the_short_form_of_an_id_tells_ids_of_one_moment_apart() -> None:
     assert short_id("nod_5dg5czt92xf81ssze3v6") == "5dg5czt9"
     assert short_id("nod_01m7jrs4n89q8bx1y2z3w4v5t6") == "01m7jrs4n89q8b"
     assert short_id("another-program/1") == "another-program/1"
-
-
-def test_a_hit_is_shown_from_a_little_before_its_first_word() -> None:
-    text = "a long beginning that says nothing of it, and then a storm over the sea"
-    assert around(text, ["storm", "sea"]) == "…of it, and then a storm over the sea"
-    assert around("a storm", ["storm"]) == "a storm"
-    assert around(text, ["never"]) == text

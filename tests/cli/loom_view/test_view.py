@@ -533,3 +533,11 @@ async def test_a_tree_that_was_unloaded_is_opened_again(world: World) -> None:
             await view.press("l", "it is opened again")
             await view.press("l", "The loom sang at night.▏")
         assert second.id
+
+
+async def test_a_hit_of_a_search_shows_its_words_in_a_narrow_window(plain_world: World) -> None:
+    async with plain_world.open() as app:
+        long = f" {'It rained for days. ' * 20}Then a storm tore the roof off. {'Dry. ' * 40}"
+        root, _ = await app.loom.save_continuations("Once", [long], **HOW)
+        async with shown_view(app, root.id, columns=40) as view:
+            await view.press("/storm", "a storm tore")

@@ -8,7 +8,6 @@ from weft.app import App
 from weft.cli.commands.table import money, when
 from weft.cli.exit_codes import OK
 from weft.cli.loom.branch_text import (
-    around,
     node_data,
     node_signs,
     one_line,
@@ -25,6 +24,7 @@ from weft.loom import CatalogueEntry, LoomHit, LoomNode
 from weft.loom.search_rank import LoomQuery, parse_query
 from weft.loom.tree_search import holds
 from weft.loom.trees.tree_catalogue import CatalogueSort
+from weft.store import words
 
 LIMIT = 20
 _FIELDS = (
@@ -219,7 +219,7 @@ async def search(app: App, arguments: ParsedArguments) -> int:
             short_id(hit.root),
             short_model(hit.node.model),
             node_signs(hit.node),
-            around(one_line(hit.snippet), asked.words.split())[:_TEXT],
+            words.around(one_line(hit.snippet), asked.words)[:_TEXT],
         )
         for hit in found
     ]
