@@ -176,7 +176,9 @@ class TreeStore:
         return tree.node(tree.root_id)
 
     async def children(self, node_id: str) -> list[LoomNode]:
-        """The children of a node, oldest first."""
+        """The children of a node, oldest first; those of one generation in the order of its
+        plan.
+        """
         tree, node = await self.trees.find(node_id)
         return [tree.node(child) for child in tree.children(node)]
 

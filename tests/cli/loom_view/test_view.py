@@ -55,12 +55,12 @@ async def test_a_walk_through_a_tree_by_keys(plain_world: World) -> None:
             await view.press("kk", "▸3 ● slept")
             await view.press("j", "▸1 ● kept")
             await view.press(
-                "l", "The loom kept every thread.", "▸1 ● And then it rained.", "depth 2"
+                "l", "The loom kept every thread.", "▸1 ● And then it rained.", "depth 1"
             )
-            await view.press("l", "One more. And then it rained.▏", "depth 3")
+            await view.press("l", "One more. And then it rained.▏", "depth 2")
             await view.press("l", "nothing grows here yet: Space grows branches")
             await view.press("hh", "▸1 ● kept", "root")
-            await view.press(END, "depth 3")
+            await view.press(END, "depth 2")
             await view.press("K", "root ─")
             await view.press("J", "there is no other fork")
             await view.press("jl", "The loom sang at night.▏")
@@ -223,14 +223,14 @@ async def test_nodes_are_bookmarked_rated_named_and_found_again(plain_world: Wor
             await view.press("g4", "▸2 ● ⚑ ★4 sang")
             await view.press("nchapter 2\r", "⚑ ★4 chapter 2: sang")
             await view.press("kllb", "One more. And then it rained.▏", "bookmarked")
-            await view.press("L", "depth 3 · ⚑")
-            await view.press("B", "The loom sang at night.▏", "chapter 2 ▸ depth 2")
-            await view.press("B", "depth 3")
+            await view.press("L", "depth 2 · ⚑")
+            await view.press("B", "The loom sang at night.▏", "chapter 2 ▸ depth 1")
+            await view.press("B", "depth 2")
             text = await view.press("r", "Reading", "2 of 2")
             assert "And then it rained." in text
             await view.press("p", "Reading · chapter 2", "1 of 2", "The loom sang at night.")
-            await view.press(ENTER, "chapter 2 ▸ depth 2")
-            await view.press("g0", "depth 2")
+            await view.press(ENTER, "chapter 2 ▸ depth 1")
+            await view.press("g0", "depth 1")
         assert (await app.loom.get(second.id)).rating is None
         assert [first.bookmarked, (await app.loom.get(below.id)).bookmarked] == [False, True]
 

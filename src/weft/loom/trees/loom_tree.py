@@ -51,6 +51,7 @@ from weft.loom.node import (
     NodeKind,
     shown_metadata,
 )
+from weft.loom.trees.child_order import ChildOrder
 from weft.loom.trees.line_texts import LineText, LineTexts
 from weft.loom.trees.node_words import READ_WHOLE, NodeWords, folded_calls
 from weft.loom.trees.stored_session import StoredSession
@@ -115,6 +116,7 @@ class LoomTree:
         self._forks = 0
         self._mark_edits = 0
         """Marks that change what a line shows, written here."""
+        self.orders = ChildOrder()
         self._lines = LineTexts(self.words, self._marks_of)
         self._numbers = count(1)
         self._places = count(1)
@@ -414,8 +416,8 @@ class LoomTree:
         return (first.seq if first.seq > 0 else 1e15 - first.seq), first.seq
 
     def children(self, node: NodeId) -> tuple[NodeId, ...]:
-        """The children that are not deleted, oldest first."""
-        return self.tree.children(node)
+        """The children that are not deleted, oldest first; those of one generation by its plan."""
+        return tuple(child for child, _, _ in self.orders.of(node, self.tree))
 
     def parent(self, node: NodeId) -> NodeId | None:
         """The node above."""
