@@ -397,10 +397,9 @@ async def test_a_tree_that_the_other_process_let_go_of_is_written_again(
             root, [first, *_], _ = await grown(owner)
             async with shown_view(guest, root.id) as view:
                 await view.shows("another process has it: to read only")
-                await view.press("b", "can only be read")
                 await stack.aclose()
                 await view.press("b", "no other process has it any more")
-                await view.press("b", "bookmarked")
+                await view.press("b", "⚑")
         assert (await guest.loom.get(first.id)).bookmarked
 
 
