@@ -540,3 +540,13 @@ async def test_a_hit_of_a_search_shows_its_words_in_a_narrow_window(plain_world:
         root, _ = await app.loom.save_continuations("Once", [long], **HOW)
         async with shown_view(app, root.id, columns=40) as view:
             await view.press("/storm", "a storm tore")
+
+
+async def test_what_comes_after_a_generation_stands_behind_it(plain_world: World) -> None:
+    model = scripted("m", " one", " two")
+    async with plain_world.open(model) as app:
+        root = await planned_tree(app, "Once", model, n=2)
+        async with shown_view(app, root) as view:
+            await view.press(" ", "▸1 ● one", "2 ● two")
+            await app.loom.add_child(root, " three", **HOW)
+            await view.shows("▸1 ● one", "2 ● two", "3 ● three")

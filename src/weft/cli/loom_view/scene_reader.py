@@ -115,7 +115,10 @@ class SceneReader:
         if not self._session.show_model_names:
             growing.sort(key=lambda each: _hash(_slot_of(each, growth)))
         ids = {each for each in growing if isinstance(each, str)}
-        return [*(each for each in stored if each not in ids), *growing]
+        # Where the first of them stands: what came since is behind them.
+        first = next((at for at, each in enumerate(stored) if each in ids), len(stored))
+        others = [each for each in stored[first:] if each not in ids]
+        return [*stored[:first], *growing, *others]
 
     def _row(
         self, branch: BranchRow | NodeId, marked: NodeId | None, growth: BranchGrowth | None
