@@ -142,16 +142,22 @@ class LoomTree:
 
     async def load_all(self) -> None:
         """Have all nodes and words at hand; others get their turn meanwhile."""
+        await self.load_words(list(self.tree.nodes))
+
+    async def load_words(self, nodes: Sequence[NodeId]) -> None:
+        """Have the words of these nodes at hand."""
         # By their ids: nodes may be added and deleted while this waits.
-        async for part in _in_parts(list(self.tree.nodes)):
+        async for part in in_parts(nodes):
             known = self.tree.nodes
             await self.words.load([(node, known[node]) for node in part if node in known])
 
-    async def load_nodes(self) -> list[LoomNode]:
-        """All nodes that are not deleted, in the order in which they came."""
-        await self.load_all()
+    async def load_nodes(self, nodes: Sequence[NodeId] | None = None) -> list[LoomNode]:
+        """These nodes, or all in the order in which they came, without those that are deleted;
+        others get their turn meanwhile.
+        """
+        await self.load_words(list(self.tree.nodes) if nodes is None else nodes)
         found: list[LoomNode] = []
-        async for part in _in_parts(list(self.tree.nodes)):
+        async for part in in_parts(list(self.tree.nodes) if nodes is None else nodes):
             found += [self.node(each) for each in part if self.find(each) is not None]
         return found
 
@@ -729,7 +735,7 @@ class LoomTree:
         return True
 
 
-async def _in_parts(nodes: Sequence[NodeId]) -> AsyncIterator[Sequence[NodeId]]:
+async def in_parts(nodes: Sequence[NodeId]) -> AsyncIterator[Sequence[NodeId]]:
     """Some of these at a time, with a turn for others in between."""
     for start in range(0, len(nodes), PART):
         yield nodes[start : start + PART]
