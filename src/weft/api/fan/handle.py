@@ -474,7 +474,9 @@ class Fan:
                     raise UsageError(self._why_not_resumed(index))
             wanted = unfinished if indices is None else list(dict.fromkeys(indices))
             if not wanted:
-                raise UsageError(f"every candidate of {self.id} has ended")
+                raise UsageError(
+                    f"every candidate of {self.id} has ended; there is nothing to resume"
+                )
             self._run.start(wanted)
 
     def _why_not_resumed(self, index: int) -> str:

@@ -70,7 +70,7 @@ from weft.runtime.fan.fan_record import CandidateRecord, FanLog, FanRecord
 from weft.session import AbortTurn
 from weft.sha256 import sha256
 from weft.state import SessionState
-from weft.workspace import ProcessCommand
+from weft.workspace import ProcessCommand, RunResult
 from weft.workspace.sandbox.client import SandboxUnavailable
 from weft.workspace.sandbox.overlay_changes import TooMuch
 from weft.workspace.sandbox.removals import as_text
@@ -752,7 +752,7 @@ class FanRun:
                 )
             )
             code = None if result.timed_out else result.exit_code
-            said = result.output[-OUTPUT_BYTES:]
+            said = result.output[-OUTPUT_BYTES:] + self._how_ended(result)
         except ToolError as error:
             said = str(error)
         finally:
@@ -773,6 +773,12 @@ class FanRun:
             passed=code == 0,
         )
         return fact, {blob: data}
+
+    def _how_ended(self, result: RunResult) -> str:
+        """What the output of a check does not say of its end."""
+        if result.timed_out:
+            return f"\nit was ended after {self._verify_seconds:g} s, by fan.verify_seconds"
+        return f"exit code {result.exit_code}" if not result.output.strip() else ""
 
     # -- the end
 
