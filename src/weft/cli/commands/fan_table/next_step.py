@@ -18,8 +18,8 @@ async def next_step(fan: Fan) -> str:
     best = next((each for each in candidates if each.is_best), None)
     if best is not None:
         return _offer(fan.id, best.index)
-    if any(each.state == "interrupted" for each in candidates):
-        return f"`weft fan resume {fan.id}` goes on with those that were interrupted"
+    if len(candidates) < fan.planned or any(each.state == "interrupted" for each in candidates):
+        return f"`weft fan resume {fan.id}` goes on where it was interrupted"
     changed = [each for each in candidates if each.files]
     if not changed:
         return "no candidate changed anything"
