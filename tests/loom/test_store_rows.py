@@ -479,3 +479,35 @@ async def test_counts_of_many_nodes_look_once_for_their_tree(tmp_path: Path) -> 
         found = await counter.during(partial(app.loom.descendant_counts, ids))
     assert list(found.values()) == [999] + [0] * 999
     assert counter.turns < 100, "each look gives others a turn"
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [
+        (
+            weft.loom.LoomNode,
+            "id parent_id root_id text revision parent_revision kind role model strategy "
+            "max_tokens temperature created_at partial bookmarked hidden rating usage cost_usd "
+            "metadata tokens",
+        ),
+        (weft.events.TokenReceived, "branch_idx token model model_idx node_id"),
+        (weft.loom.GenerationComplete, "completions new_nodes failures"),
+        (
+            weft.loom.BranchFailure,
+            "branch_idx model category status incident_id sentence partial_node",
+        ),
+        (weft.loom.GenerationError, "error category"),
+        (weft.loom.GenerationCancelled, "new_nodes"),
+        (weft.loom.LoomHit, "node root score snippet"),
+        (
+            weft.loom.LoomState,
+            "current_node_id current_node full_text children selected_child_idx "
+            "descendant_counts continuation_text model max_tokens temperature n_branches context "
+            "root_id view_mode hoisted_node_id tree_nodes show_model_names model_plan usage cost "
+            "lineage_segments continuation_segments render_chat_headers "
+            "pricing_complete",
+        ),
+    ],
+)
+def test_row_values_have_every_field_of_the_contract(value: Any, fields: str) -> None:
+    assert set(fields.split()) <= set(value.__struct_fields__)
