@@ -444,7 +444,7 @@ class StretchCounter:
                 group.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("reads", ["tree", "children", "nodes_by_ids"])
+@pytest.mark.parametrize("reads", ["tree", "children", "nodes_by_ids", "tree_record"])
 async def test_many_nodes_are_read_while_others_have_their_turns(
     tmp_path: Path, reads: str
 ) -> None:
@@ -462,10 +462,38 @@ async def test_many_nodes_are_read_while_others_have_their_turns(
             counter = StretchCounter()
             asked: Any = ids if reads == "nodes_by_ids" else ids[0]
             answer = await counter.during(partial(getattr(app.loom, reads), asked))
-            read = list(answer) if reads == "nodes_by_ids" else [node.id for node in answer]
+            nodes_of = answer.nodes if reads == "tree_record" else answer
+            read = list(answer) if reads == "nodes_by_ids" else [node.id for node in nodes_of]
             assert read == (ids[1:] if reads == "children" else ids)
         found[nodes] = counter.longest
     assert found[9_000] < 2 * found[3_000], found
+
+
+async def test_an_export_of_a_tree_that_changes_meanwhile_is_of_one_moment(
+    tmp_path: Path,
+) -> None:
+    world, ids = World("sqlite", tmp_path), [f"n-{n}" for n in range(3_000)]
+    records = [{"id": each, "parent_id": ids[0]} for each in ids]
+    records[0]["parent_id"] = ""
+    async with world.open() as app:
+        await app.loom.import_nodes(records)
+        view = await app.loom.open(ids[1])
+        for turns in range(24):
+            found = list[Any]()
+
+            async def export(found: list[Any] = found) -> None:
+                found.append(await app.loom.tree_record(ids[0]))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(export)
+                for _ in range(turns):
+                    await anyio.lowlevel.checkpoint()
+                # In one step: an export has both, or neither.
+                view.toggle_bookmark(ids[1])
+                view.toggle_bookmark(ids[-1])
+            marked = [node.id for node in found[0].nodes if node.bookmarked]
+            assert marked in ([], [ids[1], ids[-1]]), turns
+        await view.aclose()
 
 
 async def test_counts_of_many_nodes_look_once_for_their_tree(tmp_path: Path) -> None:

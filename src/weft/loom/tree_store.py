@@ -686,7 +686,7 @@ class TreeStore:
 
         tree, _ = await self.trees.find(root_id)
         await tree.load_all()
-        return tree_record(tree, settings_of(tree, self.default_entry()))
+        return await tree_record(tree, lambda: settings_of(tree, self.default_entry()))
 
     async def import_tree(self, record: TreeRecord) -> int:
         """Add a tree that was read from a file, with its name and the place where it was left;

@@ -119,6 +119,8 @@ class LoomTree:
         self.orders = ChildOrder()
         self._lines = LineTexts(self.words, self._marks_of)
         self._numbers = count(1)
+        self._written = 0
+        """The number of the last write."""
         self._places = count(1)
         self._is_writing = False
         self._undo: list[UndoStep] = []
@@ -336,6 +338,11 @@ class LoomTree:
     def shown_id(self, node: NodeId) -> NodeId:
         """The id of a node for programs and screens: the root is called as the tree is."""
         return self.tree_id if node == self.root_id else node
+
+    @property
+    def edition(self) -> tuple[int, int, int]:
+        """Another one after every change."""
+        return self.state.seq, self._written, len(self._lost)
 
     def setting(self, name: str, default: Any = None) -> Any:
         """A setting of the tree."""
@@ -574,7 +581,7 @@ class LoomTree:
         is_busy = actor.is_busy or self.state.turn.open is not None
         if is_busy and any(isinstance(fact, _OF_LINES) for fact in facts):
             raise SessionBusy(self.port.session_id, "change its text")
-        number = next(self._numbers)
+        number = self._written = next(self._numbers)
         batch = _PendingWrite(number, tuple(self._placed(fact) for fact in facts))
         self._apply(batch)
         self._pending.append(batch)
