@@ -22,9 +22,8 @@ from weft.cli.stdio import tell, write_line, write_pretty
 from weft.errors import UsageError
 from weft.loom import CatalogueEntry, LoomHit, LoomNode
 from weft.loom.search_rank import LoomQuery, parse_query
-from weft.loom.tree_search import holds
+from weft.loom.tree_search import from_match, holds
 from weft.loom.trees.tree_catalogue import CatalogueSort
-from weft.store import words
 
 LIMIT = 20
 _FIELDS = (
@@ -219,7 +218,7 @@ async def search(app: App, arguments: ParsedArguments) -> int:
             short_id(hit.root),
             short_model(hit.node.model),
             node_signs(hit.node),
-            words.around(one_line(hit.snippet), asked.words)[:_TEXT],
+            from_match(one_line(hit.snippet), asked)[:_TEXT],
         )
         for hit in found
     ]

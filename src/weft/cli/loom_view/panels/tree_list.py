@@ -19,7 +19,7 @@ from weft.errors import NodeNotFound, UsageError
 from weft.ids import NodeId
 from weft.loom import LoomSession
 from weft.loom.search_rank import parse_query
-from weft.store import words
+from weft.loom.tree_search import from_match
 
 MOST_TREES: Final = 500
 _LABEL: Final = 80
@@ -99,11 +99,11 @@ async def hit_rows(
 ) -> list[tuple[ListRow, NodeId]]:
     """Where the words of a query are said."""
     hits = await app.loom.search(query, roots=roots, limit=MOST_HITS)
-    asked = parse_query(query).words
+    asked = parse_query(query)
     return [
         (
             ListRow(
-                words.around(clean_line(hit.snippet or hit.node.text), asked)[:200] or "(empty)",
+                from_match(clean_line(hit.snippet or hit.node.text), asked)[:200] or "(empty)",
                 (short_model(hit.node.model or ""), "⚑" if hit.node.bookmarked else ""),
             ),
             hit.node.id,
