@@ -200,8 +200,8 @@ class LoomSession:
         """The segments below a child, along what was selected last."""
         tree, below = self._tree, list[NodeId]()
         at = child
-        while children := self._children(at):
-            at = children[self._selected_index(at, children)]
+        while (chosen := self._chosen(at)) is not None:
+            at = chosen
             below.append(at)
         tree.look(below)
         return self._segments([(each, tree.text(each)) for each in below])
@@ -305,8 +305,21 @@ class LoomSession:
     def selected_child(self, node: NodeId | None = None) -> NodeId | None:
         """The selected child of a node (the current one); None where it has none."""
         at = self.current_node_id if node is None else node
-        children = self._tree.children(at)
-        return children[self._selected_index(at, children)] if children else None
+        return self._chosen(at)
+
+    def _chosen(self, node: NodeId) -> NodeId | None:
+        """The selected child, without a look at its siblings where none is needed."""
+        children = self._tree.tree.children(node)
+        own = self._selected.get(node)
+        stored = self._tree.checked_out_child(node)
+        if not children or own in children:
+            return own if children else None
+        if own is None and stored in children:
+            return stored
+        if own is None and not self._is_blind:
+            return self._tree.orders.first(node, self._tree.tree)
+        ordered = self._children(node)
+        return ordered[self._selected_index(node, ordered)]
 
     def _selected_index(self, parent: NodeId, children: Sequence[NodeId]) -> int:
         own = self._selected.get(parent)

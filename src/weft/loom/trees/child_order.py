@@ -29,7 +29,7 @@ class ChildOrder:
         """The children of a node that are not deleted, in their order."""
         children = tree.children(node)
         if len(children) < 2:
-            return planned_children(children, tree.nodes)
+            return tuple((child, 0, 0) for child in children)
         known = self._known.get(node)
         # Wide nodes are asked for again at every key; what came meanwhile makes others of them.
         if known is None or known[0] != children:
@@ -37,6 +37,14 @@ class ChildOrder:
                 self._known.clear()
             known = self._known[node] = children, planned_children(children, tree.nodes)
         return known[1]
+
+    def first(self, node: NodeId, tree: ConversationTree) -> NodeId:
+        """The first of a node's children; it has some."""
+        children = tree.children(node)
+        # Nodes of a large tree are read when they are looked at: the siblings only if they matter.
+        if len(children) < 2 or not (tree.nodes[children[0]].marked or {}).get("gen_id"):
+            return children[0]
+        return self.of(node, tree)[0][0]
 
 
 def planned_children(
