@@ -112,4 +112,4 @@ def run() -> list[Row]:
     try:
         return run_async(lambda: measure(base))
     finally:
-        shutil.rmtree(base)
+        shutil.rmtree(base, ignore_errors=True)

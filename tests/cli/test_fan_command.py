@@ -84,6 +84,8 @@ def test_what_cannot_be_done_is_said_in_one_sentence_with_what_can(tmp_path: Pat
         (("compare", fan, "1"), 2, "and the numbers of two candidates"),
         (("lesson", fan, "1"), 2, "there is no `weft fan lesson`; there are list, show,"),
         (("diff", "fan_x", "1"), 2, "there is no fan-out 'fan_x'; `weft fan list` shows them"),
+        (("compare", fan, "1", "1"), 0, "candidates 1 and 1 changed the same"),
+        (("resume", fan), 2, f"every candidate of {fan} has ended; there is nothing to resume"),
         (("prune", fan, "1"), 0, f"candidate 1 is pruned; `weft fan restore {fan} 1` undoes it"),
         (("keep", fan, "1"), 2, f"candidate 1 was pruned; `weft fan restore {fan} 1` brings it"),
         (("prune", fan, "1"), 0, "candidate 1 was pruned already"),
@@ -97,6 +99,91 @@ def test_what_cannot_be_done_is_said_in_one_sentence_with_what_can(tmp_path: Pat
         assert (words, done.returncode) == (words, code), done.stderr
         assert sentence in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> tuple[Path, str]:
+    """A project, and a model that writes in it."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("1\n")
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(SCRIPT))
+    return project, f"scripted:{script}"
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)
+def test_what_is_refused_leaves_no_session(stage: tuple[Path, str]) -> None:
+    project, model = stage
+    refused = [
+        (("x", "-n", "65", "-m", model), 2, "a fan-out has 1 to 64 candidates, not 65"),
+        (("x", "--verify", " ", "-m", model), 2, "--verify needs a command"),
+        (("x", "--stop-when", "verified", "-m", model), 2, "there must be a verify command"),
+        (("x", "-n", "1"), 3, "no API key was found, so there is no model to answer."),
+    ]
+    for words, code, sentence in refused:
+        done = weft(project, *words)
+        assert (words, done.returncode) == (words, code), done.stderr
+        assert sentence in done.stderr
+    assert json.loads(weft(project, "list", "--json").stdout) == []
+    home = project.parent
+    listed = subprocess.run(
+        [sys.executable, "-m", "weft", "session", "list", "--json"],
+        cwd=project,
+        env={"HOME": str(home), "WEFT_HOME": str(home), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(listed.stdout) == []
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("verify", "why"),
+    [
+        ("nosuchcommand", "nosuchcommand: not found"),
+        ("sleep 600", "it was ended after 1 s, by fan.verify_seconds"),
+        ("exit 3", "exit code 3"),
+    ],
+)
+def test_a_check_that_fails_on_the_base_as_well_is_said_with_its_last_words(
+    stage: tuple[Path, str], verify: str, why: str
+) -> None:
+    project, model = stage
+    settings = project.parent / ".config" / "weft"
+    settings.mkdir(parents=True)
+    (settings / "config.toml").write_text("[fan]\nverify_seconds = 1\n")
+    begun = weft(project, "make it 2", "-n", "1", "-m", model, "--verify", verify)
+    assert begun.returncode == 1
+    said = "the check fails on the project as it was, too, so it tells nothing of the candidates"
+    assert said in begun.stderr
+    assert why in begun.stderr
+    (found,) = json.loads(weft(project, "list", "--json").stdout)
+    assert said in weft(project, "show", found["id"]).stderr
+    kept = weft(project, "keep", found["id"], "1")
+    assert (kept.returncode, why in kept.stdout) == (1, True), kept.stdout
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)
+def test_conflicts_come_with_what_can_be_done(stage: tuple[Path, str]) -> None:
+    project, model = stage
+    begun = weft(project, "make it 2", "-n", "1", "-m", model)
+    assert "Ctrl-C pauses it, `weft fan resume fan_" in begun.stderr
+    (found,) = json.loads(weft(project, "list", "--json").stdout)
+    (project / "a.txt").write_text("3\n")
+    kept = weft(project, "keep", found["id"], "1")
+    assert kept.returncode == 1
+    assert "where both changed the same lines yours stayed; the candidate's versions are in" in (
+        kept.stdout
+    )
+    assert "--conflicts markers puts both versions there" in kept.stdout
+    marked = weft(project, "keep", found["id"], "1", "--conflicts", "markers")
+    assert "kept; to take it back: `weft -r ses_" in marked.stdout
+    assert "<<<<<<<" in (project / "a.txt").read_text()
 
 
 @pytest.mark.parametrize(

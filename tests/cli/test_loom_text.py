@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from weft.cli.loom.branch_text import around, diff_text, short_model, tail
+import resource
+from pathlib import Path
+
+import pytest
+
+from weft.cli.loom.branch_text import diff_text, short_model, tail
 from weft.cli.loom.live_branches import LiveBranches
 from weft.cli.loom.node_references import short_id
+from weft.cli.loom.tree_files import write_file
+from weft.errors import UsageError
 
 
 def test_more_branches_than_rows_are_counted() -> None:
@@ -44,8 +51,17 @@ def test_the_short_form_of_an_id_tells_ids_of_one_moment_apart() -> None:
     assert short_id("another-program/1") == "another-program/1"
 
 
-def test_a_hit_is_shown_from_a_little_before_its_first_word() -> None:
-    text = "a long beginning that says nothing of it, and then a storm over the sea"
-    assert around(text, ["storm", "sea"]) == "…of it, and then a storm over the sea"
-    assert around("a storm", ["storm"]) == "a storm"
-    assert around(text, ["never"]) == text
+def test_an_export_that_does_not_fit_leaves_what_was_there_and_nothing_beside_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "tree.json"
+    write_file(str(path), b"before")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(UsageError, match="cannot write"):
+            write_file(str(path), b"x" * 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [each.name for each in tmp_path.iterdir()] == ["tree.json"]
+    assert path.read_bytes() == b"before"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -482,6 +483,15 @@ def test_several_edits_of_a_long_text_stay_where_they_were_made() -> None:
         " 3",
         " for",
     ]
+
+
+@given(first=st.text("ab _.", max_size=12), second=st.text("ab _.", max_size=12))
+def test_no_word_of_either_text_is_cut_by_a_word_diff(first: str, second: str) -> None:
+    one, two = 0, 0
+    for part in word_diff(first, second):
+        one, two = one + len(part.first), two + len(part.second)
+        for text, at in ((first, one), (second, two)):
+            assert re.fullmatch(r"\w\w", text[at - 1 : at + 1]) is None or at == 0
 
 
 @given(st.text("ab .", max_size=20), st.text("ab .", max_size=20))

@@ -358,6 +358,33 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.Monk
 def test_half_an_emoji_does_not_spoil_a_file() -> None:
     data = b'{"version":1,"nodes":[{"id":"r","parent_id":null,"text":"a\\ud83d"}]}'
     assert parse_trees(data)[0].nodes[0].text.rstrip("\ufffd") == "a"
+    own = (
+        b'{"format":"weft-loom","version":1,"trees":[{"root_id":"r","name":"\\ud83d","nodes":'
+        b'[{"id":"r","text":"a\\ud83d","role":"\\ud83d","metadata":{"\\ud83d":["\\ud83d"]}}]}]}'
+    )
+    (tree,) = parse_trees(own)
+    assert tree.nodes[0].text.rstrip("\ufffd") == "a"
+    assert parse_trees(dump_own([tree])) == (tree,)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"format": "weft-loom", "version": ["x" * 9_000]},
+        {"version": {"x" * 9_000: 1}, "nodes": [ROOT]},
+        {
+            "format": "weft-loom",
+            "version": 1,
+            "trees": [
+                {"root_id": "r", "nodes": [{"id": "r"}, {"id": "a", "parent_id": "x" * 900}]}
+            ],
+        },
+    ],
+)
+def test_what_a_file_says_does_not_fill_the_sentence_that_refuses_it(data: Any) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_trees(json.dumps(data).encode())
+    assert len(str(raised.value)) < 400
 
 
 @pytest.mark.parametrize(

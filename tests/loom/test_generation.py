@@ -113,6 +113,30 @@ async def test_row_complete_is_in_plan_order_whatever_the_order_of_arrival(world
         done = events[-1]
         assert isinstance(done, GenerationComplete)
         assert done.completions == (" late", " soon")
+        # The same everywhere: a number that one screen shows means the same branch in another.
+        state = view.get_state()
+        assert [child.text for child in state.children] == [" late", " soon"]
+        assert state.selected_child_idx == 0
+        assert [child.text for child in await app.loom.children(view.root_id)] == [" late", " soon"]
+        assert (await app.loom.select_branch(view.root_id, 1)).text == " late"
+
+
+async def test_children_of_one_generation_stand_together_where_the_first_of_them_came(
+    world: World,
+) -> None:
+    slow, fast = model("slow", (Stall(gate="g"), SayText(text=" late"))), model("fast", " soon")
+    async with world.open(slow, fast) as app:
+        view = await view_of(app, {"model": "scripted:slow"}, {"model": "scripted:fast"})
+        await app.loom.add_child(view.root_id, " before")
+        run, events = view.generate(), list[GenerationEvent]()
+        async for event in run:
+            events.append(event)
+            if tokens(events).get(1) == " soon" and not slow.gate("g").opened.is_set():
+                await until(lambda: len(view.get_state().children) == 2)
+                await app.loom.add_child(view.root_id, " meanwhile")
+                slow.gate("g").opened.set()
+        texts = [child.text for child in await app.loom.children(view.root_id)]
+        assert texts == [" before", " late", " soon", " meanwhile"]
 
 
 async def test_row_complete_exactly_one_closing_event_ends_every_generation(

@@ -417,6 +417,7 @@ class StretchCounter:
 
     def __init__(self) -> None:
         self.longest = 0
+        self.turns = 0
         self._calls = 0
 
     def _see(self, frame: Any, event: str, argument: Any) -> None:
@@ -426,6 +427,7 @@ class StretchCounter:
         while True:
             self.longest = max(self.longest, self._calls)
             self._calls = 0
+            self.turns += 1
             await anyio.lowlevel.checkpoint()
 
     async def during(self, work: Callable[[], Awaitable[Any]]) -> Any:
@@ -442,17 +444,98 @@ class StretchCounter:
                 group.cancel_scope.cancel()
 
 
-async def test_a_large_tree_is_read_whole_while_others_have_their_turns(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reads", ["tree", "children", "nodes_by_ids", "tree_record"])
+async def test_many_nodes_are_read_while_others_have_their_turns(
+    tmp_path: Path, reads: str
+) -> None:
     world, found = World("sqlite", tmp_path), dict[int, int]()
     for nodes in (3_000, 9_000):
-        records = [{"id": f"{nodes}-{n}", "parent_id": f"{nodes}-{n - 1}"} for n in range(nodes)]
+        ids = [f"{nodes}-{n}" for n in range(nodes)]
+        records = [{"id": each, "parent_id": ids[0]} for each in ids]
+        if reads == "tree":
+            records = [{"id": ids[n], "parent_id": ids[n - 1]} for n in range(nodes)]
         records[0]["parent_id"] = ""
         async with world.open() as app:
             await app.loom.import_nodes(records)
         async with world.open() as app:
             await app.loom.get(f"{nodes}-7")  # opened before: only the reading is counted
             counter = StretchCounter()
-            tree = await counter.during(partial(app.loom.tree, f"{nodes}-0"))
-            assert [node.id for node in tree] == [each["id"] for each in records]
+            asked: Any = ids if reads == "nodes_by_ids" else ids[0]
+            answer = await counter.during(partial(getattr(app.loom, reads), asked))
+            nodes_of = answer.nodes if reads == "tree_record" else answer
+            read = list(answer) if reads == "nodes_by_ids" else [node.id for node in nodes_of]
+            assert read == (ids[1:] if reads == "children" else ids)
         found[nodes] = counter.longest
     assert found[9_000] < 2 * found[3_000], found
+
+
+async def test_an_export_of_a_tree_that_changes_meanwhile_is_of_one_moment(
+    tmp_path: Path,
+) -> None:
+    world, ids = World("sqlite", tmp_path), [f"n-{n}" for n in range(3_000)]
+    records = [{"id": each, "parent_id": ids[0]} for each in ids]
+    records[0]["parent_id"] = ""
+    async with world.open() as app:
+        await app.loom.import_nodes(records)
+        view = await app.loom.open(ids[1])
+        for turns in range(24):
+            found = list[Any]()
+
+            async def export(found: list[Any] = found) -> None:
+                found.append(await app.loom.tree_record(ids[0]))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(export)
+                for _ in range(turns):
+                    await anyio.lowlevel.checkpoint()
+                # In one step: an export has both, or neither.
+                view.toggle_bookmark(ids[1])
+                view.toggle_bookmark(ids[-1])
+            marked = [node.id for node in found[0].nodes if node.bookmarked]
+            assert marked in ([], [ids[1], ids[-1]]), turns
+        await view.aclose()
+
+
+async def test_counts_of_many_nodes_look_once_for_their_tree(tmp_path: Path) -> None:
+    world, ids = World("sqlite", tmp_path), [f"n-{n}" for n in range(1_000)]
+    records = [{"id": each, "parent_id": ids[0]} for each in ids]
+    records[0]["parent_id"] = ""
+    async with world.open() as app:
+        await app.loom.import_nodes(records)
+        await app.loom.get(ids[0])
+        counter = StretchCounter()
+        found = await counter.during(partial(app.loom.descendant_counts, ids))
+    assert list(found.values()) == [999] + [0] * 999
+    assert counter.turns < 100, "each look gives others a turn"
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [
+        (
+            weft.loom.LoomNode,
+            "id parent_id root_id text revision parent_revision kind role model strategy "
+            "max_tokens temperature created_at partial bookmarked hidden rating usage cost_usd "
+            "metadata tokens",
+        ),
+        (weft.events.TokenReceived, "branch_idx token model model_idx node_id"),
+        (weft.loom.GenerationComplete, "completions new_nodes failures"),
+        (
+            weft.loom.BranchFailure,
+            "branch_idx model category status incident_id sentence partial_node",
+        ),
+        (weft.loom.GenerationError, "error category"),
+        (weft.loom.GenerationCancelled, "new_nodes"),
+        (weft.loom.LoomHit, "node root score snippet"),
+        (
+            weft.loom.LoomState,
+            "current_node_id current_node full_text children selected_child_idx "
+            "descendant_counts continuation_text model max_tokens temperature n_branches context "
+            "root_id view_mode hoisted_node_id tree_nodes show_model_names model_plan usage cost "
+            "lineage_segments continuation_segments render_chat_headers "
+            "pricing_complete",
+        ),
+    ],
+)
+def test_row_values_have_every_field_of_the_contract(value: Any, fields: str) -> None:
+    assert set(fields.split()) <= set(value.__struct_fields__)

@@ -49,6 +49,42 @@ def test_an_excerpt_shows_the_place_and_says_that_it_is_cut() -> None:
     assert words.excerpt("all of it", ["all"]) == "all of it"
 
 
+def test_an_excerpt_shows_the_place_where_most_of_the_words_stand_together() -> None:
+    text = "the storm. " + "before " * 50 + "the old storm rose over the sea" + " after" * 50
+    assert "storm rose over the sea" in words.excerpt(text, words.phrases("the storm sea"))
+    assert words.excerpt(text, words.phrases("storm")).startswith("the storm. before")
+    assert "sea after" in words.excerpt(text, words.phrases("nowhere sea"))
+
+
+def test_an_excerpt_shows_a_word_of_several_parts_and_not_one_that_begins_so() -> None:
+    text = "food and a foo. " + "before " * 50 + "the foo-barn is here" + " after" * 50
+    assert "the foo-barn is here" in words.excerpt(text, words.phrases("foo-bar"))
+
+
+def test_the_words_of_a_long_text_are_looked_for_in_its_beginning_alone() -> None:
+    text = "storm " + "x " * words.LOOKED_THROUGH + "storm sea"
+    assert words.excerpt(text, words.phrases("storm sea")).startswith("storm x")
+
+
+def test_a_hit_is_shown_from_a_little_before_its_first_word() -> None:
+    text = "a long beginning that says nothing of it, and then a storm over the sea"
+    assert words.around(text, "storm sea") == "…of it, and then a storm over the sea"
+    assert words.around("a storm", "storm") == "a storm"
+    assert words.around(text, "never") == text
+
+
+def test_a_hit_is_shown_with_its_word_however_that_is_written() -> None:
+    filling = "x" * 70
+    assert "café" in words.around(
+        "a long beginning, of no café. " + "more " * 9 + "Café au lait", "CAFE"
+    )
+    # Where nothing is between two blanks but the word itself, and where no blank is at all.
+    assert words.around(f"so {filling}-storm ended", "storm").endswith("-storm ended")
+    assert "嵐" in words.around(f"{'海' * 40}嵐が来た", "嵐")
+    # A word is found by its beginning: what only holds these letters is not the place.
+    assert "a sea" in words.around("a disease, " + "more " * 9 + "and a sea", "sea")[:30]
+
+
 def test_a_query_is_bounded() -> None:
     assert len(words.phrases(" ".join(f"w{n}" for n in range(1000)))) == words.MOST_WORDS
 

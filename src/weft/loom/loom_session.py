@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -36,6 +36,7 @@ from weft.loom.node import (
 )
 from weft.loom.tree_store import TreeStore
 from weft.loom.trees import tree_edits
+from weft.loom.trees.child_order import planned_children
 from weft.loom.trees.loom_tree import LoomTree
 from weft.loom.trees.text_diff import mapped_segments
 from weft.loom.trees.tree_settings import plan_of, settings_of, shows_model_names
@@ -78,8 +79,6 @@ class LoomSession:
         tree.views += 1
         self._current = tree.active_node() if start == tree.root_id else start
         self._selected: dict[NodeId, NodeId] = {}
-        self._indexes: dict[NodeId, int] = {}
-        """Where the selected child stood: the next one takes its place when it is deleted."""
         self._hoist: NodeId | None = None
         self._view_mode: ViewMode = "branch"
         self._chat_headers = True
@@ -160,11 +159,13 @@ class LoomSession:
 
     def _children(self, node: NodeId) -> tuple[NodeId, ...]:
         """The children of a node in the order in which this view shows them."""
-        children = self._tree.children(node)
+        return tuple(self._in_order(self._tree.children(node)))
+
+    def _in_order(self, children: Sequence[NodeId]) -> Sequence[NodeId]:
         if not self._is_blind:
             return children
         # Always the same, and nothing that the order of the plan tells.
-        return tuple(sorted(children, key=lambda each: derived_id("nod", each)))
+        return sorted(children, key=lambda each: derived_id("nod", each))
 
     def _walked(self, tops: Sequence[NodeId]) -> Iterator[NodeId]:
         ahead = [top for top in reversed(tops) if self._tree.find(top) is not None]
@@ -200,8 +201,8 @@ class LoomSession:
         """The segments below a child, along what was selected last."""
         tree, below = self._tree, list[NodeId]()
         at = child
-        while children := self._children(at):
-            at = children[self._selected_index(at, children)]
+        while (chosen := self._chosen(at)) is not None:
+            at = chosen
             below.append(at)
         tree.look(below)
         return self._segments([(each, tree.text(each)) for each in below])
@@ -270,7 +271,6 @@ class LoomSession:
         tree, facts = self._tree, list[Fact]()
         for parent, child in selections.items():
             self._selected[parent] = child
-            self._indexes[parent] = self._children(parent).index(child)
             if tree.marks(parent).get(CHECKED_OUT) != child:
                 facts.append(NodeMarked(node=parent, mark=CHECKED_OUT, value=child))
         self._current = to
@@ -305,15 +305,37 @@ class LoomSession:
     def selected_child(self, node: NodeId | None = None) -> NodeId | None:
         """The selected child of a node (the current one); None where it has none."""
         at = self.current_node_id if node is None else node
-        children = self._tree.children(at)
-        return children[self._selected_index(at, children)] if children else None
+        return self._chosen(at)
+
+    def _chosen(self, node: NodeId) -> NodeId | None:
+        """The selected child, without a look at its siblings where none is needed."""
+        children = self._tree.tree.children(node)
+        own = self._selected.get(node)
+        stored = self._tree.checked_out_child(node)
+        if not children or own in children:
+            return own if children else None
+        if own is None and stored in children:
+            return stored
+        if own is None and not self._is_blind:
+            return self._tree.orders.first(node, self._tree.tree)
+        ordered = self._children(node)
+        return ordered[self._selected_index(node, ordered)]
+
+    def _place_of_gone(self, parent: NodeId, gone: NodeId, children: Sequence[NodeId]) -> int:
+        """How many of the children stand before one that is deleted."""
+        nodes = self._tree.tree.nodes
+        every = self._in_order(
+            [each for each, _, _ in planned_children(nodes[parent].children, nodes)]
+        )
+        living = set(children)
+        return sum(each in living for each in takewhile(lambda each: each != gone, every))
 
     def _selected_index(self, parent: NodeId, children: Sequence[NodeId]) -> int:
         own = self._selected.get(parent)
         if own in children:
             return children.index(own)
         if own is not None and children:
-            return min(self._indexes.get(parent, 0), len(children) - 1)
+            return min(self._place_of_gone(parent, own, children), len(children) - 1)
         stored = self._tree.checked_out_child(parent)
         return children.index(stored) if stored in children else 0
 
@@ -341,8 +363,6 @@ class LoomSession:
         not tell.
         """
         self._is_blind = not self._is_blind
-        # Where a selected child stood is no longer where it stands.
-        self._indexes.clear()
         return self.get_state()
 
     def toggle_hoist(self) -> LoomState:

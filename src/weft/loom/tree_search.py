@@ -82,6 +82,11 @@ async def search_nodes(
     return hits
 
 
+def from_match(text: str, query: LoomQuery) -> str:
+    """A text of one line from a little before the words of a search on."""
+    return words.around(text, query.words)
+
+
 def best_trees(hits: Sequence[LoomHit], limit: int) -> list[RankedTree]:
     """The trees of what was found, each by its best node."""
     roots: dict[str, str] = {hit.node.id: hit.root for hit in hits}

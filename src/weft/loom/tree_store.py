@@ -20,7 +20,7 @@ from weft.loom.loom_state import TreeSettings
 from weft.loom.model_plan import ModelPlanEntry, checked_plan, stored_plan
 from weft.loom.node import CHECKED_OUT, CONTEXT, LoomNode, stored_marks
 from weft.loom.trees import tree_edits
-from weft.loom.trees.loom_tree import LoomTree
+from weft.loom.trees.loom_tree import LoomTree, in_parts
 from weft.loom.trees.open_trees import OpenTrees, imported_session, root_of
 from weft.loom.trees.tree_catalogue import (
     CatalogueEntry,
@@ -176,9 +176,11 @@ class TreeStore:
         return tree.node(tree.root_id)
 
     async def children(self, node_id: str) -> list[LoomNode]:
-        """The children of a node, oldest first."""
+        """The children of a node, oldest first; those of one generation in the order of its
+        plan.
+        """
         tree, node = await self.trees.find(node_id)
-        return [tree.node(child) for child in tree.children(node)]
+        return await tree.load_nodes(tree.children(node))
 
     async def tree(self, node_id: str) -> list[LoomNode]:
         """All nodes of a node's tree, in the order in which they came."""
@@ -200,16 +202,28 @@ class TreeStore:
     async def descendant_counts(self, node_ids: str | Sequence[str]) -> dict[NodeId, int]:
         """How many nodes are below each of these."""
         counts: dict[NodeId, int] = {}
-        for each in [node_ids] if isinstance(node_ids, str) else node_ids:
-            tree, node = await self.trees.find(each)
+        tree: LoomTree | None = None
+        for each in map(NodeId, [node_ids] if isinstance(node_ids, str) else node_ids):
+            node = each
+            # Mostly of one tree: it is looked for once.
+            if tree is None or tree.find(each) is None or not tree.is_home_of(each):
+                tree, node = await self.trees.find(each)
             counts[tree.shown_id(node)] = tree.descendant_count(node)
         return counts
 
     async def nodes_by_ids(self, node_ids: Iterable[str]) -> dict[NodeId, LoomNode]:
         """These nodes by their ids; those that are not there are left out."""
         found: dict[NodeId, LoomNode] = {}
-        for each, (tree, node) in (await self.trees.find_exact(list(node_ids))).items():
-            found[each] = tree.node(node)
+        async for part in in_parts(list(map(NodeId, node_ids))):
+            places = await self.trees.find_exact(part)
+            by_tree: dict[LoomTree, list[NodeId]] = {}
+            for tree, node in places.values():
+                by_tree.setdefault(tree, []).append(node)
+            for tree, nodes in by_tree.items():
+                await tree.load_words(nodes)
+            for each, (tree, node) in places.items():
+                if tree.find(node) is not None:
+                    found[each] = tree.node(node)
         return found
 
     async def context_of(self, node_id: str) -> str:
@@ -672,7 +686,7 @@ class TreeStore:
 
         tree, _ = await self.trees.find(root_id)
         await tree.load_all()
-        return tree_record(tree, settings_of(tree, self.default_entry()))
+        return await tree_record(tree, lambda: settings_of(tree, self.default_entry()))
 
     async def import_tree(self, record: TreeRecord) -> int:
         """Add a tree that was read from a file, with its name and the place where it was left;

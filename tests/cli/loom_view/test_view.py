@@ -55,12 +55,12 @@ async def test_a_walk_through_a_tree_by_keys(plain_world: World) -> None:
             await view.press("kk", "▸3 ● slept")
             await view.press("j", "▸1 ● kept")
             await view.press(
-                "l", "The loom kept every thread.", "▸1 ● And then it rained.", "depth 2"
+                "l", "The loom kept every thread.", "▸1 ● And then it rained.", "depth 1"
             )
-            await view.press("l", "One more. And then it rained.▏", "depth 3")
+            await view.press("l", "One more. And then it rained.▏", "depth 2")
             await view.press("l", "nothing grows here yet: Space grows branches")
             await view.press("hh", "▸1 ● kept", "root")
-            await view.press(END, "depth 3")
+            await view.press(END, "depth 2")
             await view.press("K", "root ─")
             await view.press("J", "there is no other fork")
             await view.press("jl", "The loom sang at night.▏")
@@ -223,14 +223,14 @@ async def test_nodes_are_bookmarked_rated_named_and_found_again(plain_world: Wor
             await view.press("g4", "▸2 ● ⚑ ★4 sang")
             await view.press("nchapter 2\r", "⚑ ★4 chapter 2: sang")
             await view.press("kllb", "One more. And then it rained.▏", "bookmarked")
-            await view.press("L", "depth 3 · ⚑")
-            await view.press("B", "The loom sang at night.▏", "chapter 2 ▸ depth 2")
-            await view.press("B", "depth 3")
+            await view.press("L", "depth 2 · ⚑")
+            await view.press("B", "The loom sang at night.▏", "chapter 2 ▸ depth 1")
+            await view.press("B", "depth 2")
             text = await view.press("r", "Reading", "2 of 2")
             assert "And then it rained." in text
             await view.press("p", "Reading · chapter 2", "1 of 2", "The loom sang at night.")
-            await view.press(ENTER, "chapter 2 ▸ depth 2")
-            await view.press("g0", "depth 2")
+            await view.press(ENTER, "chapter 2 ▸ depth 1")
+            await view.press("g0", "depth 1")
         assert (await app.loom.get(second.id)).rating is None
         assert [first.bookmarked, (await app.loom.get(below.id)).bookmarked] == [False, True]
 
@@ -397,10 +397,9 @@ async def test_a_tree_that_the_other_process_let_go_of_is_written_again(
             root, [first, *_], _ = await grown(owner)
             async with shown_view(guest, root.id) as view:
                 await view.shows("another process has it: to read only")
-                await view.press("b", "can only be read")
                 await stack.aclose()
                 await view.press("b", "no other process has it any more")
-                await view.press("b", "bookmarked")
+                await view.press("b", "⚑")
         assert (await guest.loom.get(first.id)).bookmarked
 
 
@@ -533,3 +532,21 @@ async def test_a_tree_that_was_unloaded_is_opened_again(world: World) -> None:
             await view.press("l", "it is opened again")
             await view.press("l", "The loom sang at night.▏")
         assert second.id
+
+
+async def test_a_hit_of_a_search_shows_its_words_in_a_narrow_window(plain_world: World) -> None:
+    async with plain_world.open() as app:
+        long = f" {'It rained for days. ' * 20}Then a storm tore the roof off. {'Dry. ' * 40}"
+        root, _ = await app.loom.save_continuations("Once", [long], **HOW)
+        async with shown_view(app, root.id, columns=40) as view:
+            await view.press("/storm", "a storm tore")
+
+
+async def test_what_comes_after_a_generation_stands_behind_it(plain_world: World) -> None:
+    model = scripted("m", " one", " two")
+    async with plain_world.open(model) as app:
+        root = await planned_tree(app, "Once", model, n=2)
+        async with shown_view(app, root) as view:
+            await view.press(" ", "▸1 ● one", "2 ● two")
+            await app.loom.add_child(root, " three", **HOW)
+            await view.shows("▸1 ● one", "2 ● two", "3 ● three")

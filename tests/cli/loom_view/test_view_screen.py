@@ -30,7 +30,7 @@ FORK = LoomScene(
     selected=0,
     target=FIRST,
     target_text=" upon a time",
-    depth=2,
+    depth=1,
 )
 LEAF = replace(FORK, rows=(), count=0, selected=-1, target=HERE, target_text="Once more")
 
@@ -85,7 +85,7 @@ def test_at_a_leaf_there_is_nothing_to_go_to(key: str) -> None:
 def test_at_a_leaf_keys_act_on_the_current_node() -> None:
     assert pressed(screen_of(LEAF), "b") == [ViewCommand("bookmark", node=HERE)]
     assert pressed(screen_of(LEAF), "D", "y") == [ViewCommand("delete", node=HERE)]
-    root = screen_of(replace(LEAF, depth=1))
+    root = screen_of(replace(LEAF, depth=0))
     assert pressed(root, "D", "y", "H", "space") == [ViewCommand("generate")]
 
 

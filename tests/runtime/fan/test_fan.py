@@ -75,7 +75,10 @@ async def test_right_candidates_rank_first_and_the_one_that_edits_tests_below_th
         assert best.cost_usd == pytest.approx(0.03)
         assert seen.count("FanCandidateStarted") == 4
         assert stage.read("src/add.py") == WRONG
-        assert (await session.usage()).total.cost_usd or pytest.approx(0.03 * 3 + 0.02) == 0
+        assert (await session.usage()).total.cost_usd == pytest.approx(0.03 * 3 + 0.02)
+        # Who makes the check pass by an edit of the tests has not passed it.
+        (listed,) = await app.fans()
+        assert (listed.ended, listed.passed) == (4, 2)
         assert "return a + b" in await fan.diff(best.index)
         compared = await fan.compare(best.index, ranked[1].index)
         assert "-    return a + b" in compared

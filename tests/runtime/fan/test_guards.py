@@ -61,6 +61,33 @@ def test_candidates_agree_where_blanks_at_the_ends_differ_and_not_where_indents_
     assert one.group != changed("if a:\n    b()\nc()\n").group
 
 
+def diff_of(
+    before: tuple[int, str] | None, after: tuple[int, str] | None
+) -> tuple[list[str], int, int]:
+    """The lines of one change, and how many came and went."""
+    files = [
+        None if each is None else BaseFile(each[0], each[1].encode()) for each in (before, after)
+    ]
+    diff = CandidateDiff(changes=(CandidateChange(path="a", before=files[0], after=files[1]),))
+    return diff.text.splitlines(), diff.added, diff.removed
+
+
+def test_a_diff_shows_links_empty_files_and_lines_that_look_like_heads() -> None:
+    file, link, program = 0o100644, 0o120777, 0o100755
+    linked = ["--- /dev/null", "+++ a (link)", "@@ -0,0 +1,1 @@", "+/etc/passwd"]
+    assert diff_of(None, (link, "/etc/passwd")) == (linked, 1, 0)
+    became = ["--- a", "+++ a (link)", "@@ -1,1 +1,1 @@", "-x", "+y"]
+    assert diff_of((file, "x"), (link, "y")) == (became, 1, 1)
+    assert diff_of(None, (file, "")) == (["--- /dev/null", "+++ a", "(empty)"], 0, 0)
+    assert diff_of((file, ""), None) == (["--- a", "+++ /dev/null", "(empty)"], 0, 0)
+    heads = ["--- a", "+++ a", "@@ -1,1 +1,1 @@", "--- x", "+++ y"]
+    assert diff_of((file, "-- x\n"), (file, "++ y\n")) == (heads, 1, 1)
+    made = ["--- /dev/null", "+++ a (mode 755)", "@@ -0,0 +1,1 @@", "+x"]
+    assert diff_of(None, (program, "x\n")) == (made, 1, 0)
+    modes = ["--- a", "+++ a (mode 755)", "@@ -1,1 +1,1 @@", "-x", "+y"]
+    assert diff_of((file, "x\n"), (program, "y\n")) == (modes, 1, 1)
+
+
 async def test_a_candidate_is_not_kept_amid_a_turn_of_its_session(stage: World) -> None:
     model = candidate_model("script", write_call("n.txt", "n\n"), "Done.")
     slow = candidate_model("slow", shell_call("sleep 60"), "x")

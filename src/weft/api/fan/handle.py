@@ -86,6 +86,7 @@ class FanSummary(msgspec.Struct, frozen=True, kw_only=True):
     planned: int
     ended: int
     passed: int
+    """Those that passed the check; who changed tests has to pass the base's as well."""
     kept: tuple[int, ...] = ()
     is_closed: bool = False
     agent: str = ""
@@ -473,7 +474,9 @@ class Fan:
                     raise UsageError(self._why_not_resumed(index))
             wanted = unfinished if indices is None else list(dict.fromkeys(indices))
             if not wanted:
-                raise UsageError(f"every candidate of {self.id} has ended")
+                raise UsageError(
+                    f"every candidate of {self.id} has ended; there is nothing to resume"
+                )
             self._run.start(wanted)
 
     def _why_not_resumed(self, index: int) -> str:
@@ -677,7 +680,7 @@ async def list_fans(host: SessionHost, project: str | None) -> list[FanSummary]:
                 at=record.started.at,
                 planned=sum(slot.n for slot in record.started.plan),
                 ended=sum(each.ended is not None for each in candidates),
-                passed=sum(each.verdict == "passed" for each in candidates),
+                passed=sum(map(record.has_passed, candidates)),
                 kept=tuple(each.index for each in record.kept),
                 is_closed=record.is_closed,
                 agent=record.started.agent,

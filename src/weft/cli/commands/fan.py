@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.api import Session
 from weft.api.fan import Fan, FanSummary, KeepOutcome
 from weft.app import App
 from weft.cli.commands.fan_table.live_table import (
@@ -18,16 +19,17 @@ from weft.cli.commands.fan_table.live_table import (
     is_interactive,
     to_terminal,
 )
-from weft.cli.commands.fan_table.rows import HEAD, kept_lines, row
+from weft.cli.commands.fan_table.next_step import next_step
+from weft.cli.commands.fan_table.rows import HEAD, kept_lines, row, taken_back
 from weft.cli.commands.fan_table.stop_rule import stop_rule
 from weft.cli.commands.table import print_table, when
 from weft.cli.commands.with_app import with_app
-from weft.cli.exit_codes import FAILED, OK, CommandExit
+from weft.cli.exit_codes import FAILED, NO_KEY, OK, CommandExit
 from weft.cli.parse import ParsedArguments
 from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id
 from weft.cli.stdio import tell, write, write_line, write_pretty
-from weft.errors import UsageError
+from weft.errors import UsageError, WeftError
 from weft.view import count_of
 
 _SHOWN: Final = 60
@@ -74,29 +76,43 @@ async def _run(app: App, arguments: ParsedArguments) -> int:
             "names a fan-out is put in quotes"
         )
     stop, budget = stop_rule(arguments.text("stop_when"))
+    verify = arguments.text("verify")
+    if verify is not None and not verify.strip():
+        raise UsageError("--verify needs a command, as in --verify 'make test'")
     models = arguments.many("model")
-    base = arguments.text("base") or "now"
-    given = arguments.text("session")
-    if given is not None:
-        session = await app.sessions.get(await find_id(app, given))
-    else:
-        if why := app.host.missing_key(models[0] if models else app.host.default_model()):
-            raise UsageError(why)
-        session = await app.sessions.start_session(
-            model=models[0] if models else None, title=prompt[:_SHOWN], asking="no"
+    session = await _session(app, arguments, prompt)
+    try:
+        fan = await session.generate_branches(
+            prompt,
+            arguments.whole("candidates") or max(4, len(models)),
+            models,
+            verify,
+            verify_runs=arguments.whole("verify_runs") or 1,
+            base="head" if arguments.text("base") == "head" else "now",
+            stop=stop,
+            budget_usd=budget,
+            judge=arguments.text("judge"),
         )
-    fan = await session.generate_branches(
-        prompt,
-        arguments.whole("candidates") or max(4, len(models)),
-        models,
-        arguments.text("verify"),
-        verify_runs=arguments.whole("verify_runs") or 1,
-        base="head" if base == "head" else "now",
-        stop=stop,
-        budget_usd=budget,
-        judge=arguments.text("judge"),
-    )
+    except WeftError:
+        if arguments.text("session") is None:
+            # It was made for this alone.
+            await app.sessions.delete_session(session.id)
+        raise
     return await _followed(fan, arguments)
+
+
+async def _session(app: App, arguments: ParsedArguments, prompt: str) -> Session:
+    """The session that is named, or a new one."""
+    if (given := arguments.text("session")) is not None:
+        return await app.sessions.get(await find_id(app, given))
+    named = next(iter(arguments.many("model")), None)
+    if named is None and not app.host.has_default_model():
+        from weft.cli.local_model import NO_KEY_LINES  # only for those who have no key
+
+        raise CommandExit(NO_KEY, NO_KEY_LINES)
+    if why := app.host.missing_key(named or app.host.default_model()):
+        raise UsageError(why)
+    return await app.sessions.start_session(model=named, title=prompt[:_SHOWN], asking="no")
 
 
 async def _followed(fan: Fan, arguments: ParsedArguments) -> int:
@@ -105,14 +121,19 @@ async def _followed(fan: Fan, arguments: ParsedArguments) -> int:
     if not is_json and is_interactive():
         return await _live(fan)
     if not is_json:
-        tell(f"{fan.id}: {count_of(fan.planned, 'candidate')}; Ctrl-C suspends, to be resumed")
+        tell(f"{fan.id}: {count_of(fan.planned, 'candidate')}; Ctrl-C {_pauses(fan)}")
         for note in fan.notes:
             tell(note)
     await fan.wait()
     _show_fan(fan, is_json=is_json)
-    if not is_json and (hint := _next_step(fan)):
+    if not is_json and (hint := await next_step(fan)):
         tell(hint)
     return _code(fan)
+
+
+def _pauses(fan: Fan) -> str:
+    what = "it" if fan.planned == 1 else "them"
+    return f"pauses {what}, `weft fan resume {fan.id}` goes on"
 
 
 def _code(fan: Fan) -> int:
@@ -122,7 +143,7 @@ def _code(fan: Fan) -> int:
 async def _live(fan: Fan) -> int:
     """The table with keys; what runs when the user quits is suspended, to be resumed."""
     count = count_of(fan.planned, "candidate")
-    tell(f"{fan.id}: {count}; Ctrl-C and q suspend those at work, to be resumed")
+    tell(f"{fan.id}: {count}; q {_pauses(fan)}")
     keys = TerminalKeys(sys.stdin.fileno())
     table = LiveTable(fan, read_key=keys.read, write=to_terminal, width=columns)
     with keys.taken():
@@ -130,7 +151,7 @@ async def _live(fan: Fan) -> int:
     _show_fan(fan, is_json=False)
     if table.opens:
         raise _OpenCandidate(fan.id, table.opens)
-    if hint := _next_step(fan):
+    if hint := await next_step(fan):
         tell(hint)
     return _code(fan)
 
@@ -141,19 +162,6 @@ class _OpenCandidate(CommandExit):
     def __init__(self, fan_id: str, number: int) -> None:
         super().__init__(OK)
         self.candidate = (fan_id, number)
-
-
-def _next_step(fan: Fan) -> str:
-    best = next((each for each in fan.candidates() if each.is_best), None)
-    if best is None and not any(each.files for each in fan.candidates()):
-        return "no candidate changed anything"
-    if best is None:
-        return f"none of them can be kept as it is; `weft fan diff {fan.id} N` shows one"
-    number = best.index
-    return (
-        f"`weft fan diff {fan.id} {number}` shows it, `weft fan keep {fan.id} {number} --dry-run` "
-        f"what keeping would do, `weft fan keep {fan.id} {number}` keeps it"
-    )
 
 
 def _show_fan(fan: Fan, *, is_json: bool) -> None:
@@ -218,18 +226,28 @@ async def _show(app: App, arguments: ParsedArguments) -> int:
         for note in fan.notes:
             write_line(note)
     _show_fan(fan, is_json=arguments.flag("json"))
+    if not arguments.flag("json") and fan.is_settled and (hint := await next_step(fan)):
+        tell(hint)
     return OK
 
 
 async def _diff(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 2)
-    write(await fan.diff(_number(arguments, 1)))
+    number = _number(arguments, 1)
+    found = await fan.diff(number)
+    write(found)
+    if not found:
+        tell(f"candidate {number} changed nothing")
     return OK
 
 
 async def _compare(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 3)
-    write(await fan.compare(_number(arguments, 1), _number(arguments, 2)))
+    first, second = _number(arguments, 1), _number(arguments, 2)
+    found = await fan.compare(first, second)
+    write(found)
+    if not found:
+        tell(f"candidates {first} and {second} changed the same")
     return OK
 
 
@@ -248,7 +266,9 @@ async def _keep(app: App, arguments: ParsedArguments) -> int:
         for line in kept_lines(outcome, is_preview=is_preview):
             write_line(line)
         if outcome.is_kept:
-            write_line(f"kept; `weft -r {fan.session_id}` and /rewind there take it back")
+            write_line(taken_back(fan.session_id))
+        elif outcome.plan.paths("conflict"):
+            write_line("--conflicts markers puts both versions there, between markers")
     return OK if is_preview or outcome.is_kept else FAILED
 
 

@@ -167,7 +167,6 @@ async def _new_nodes(view: LoomSession, closing: ClosingEvent) -> list[tuple[int
     if not found or found[0].parent_id is None:
         return []
     beside = [each.id for each in await view.store.children(found[0].parent_id)]
-    # In the order in which they ended, which is the order of their numbers.
     return sorted(((beside.index(node.id) + 1, node) for node in found), key=lambda each: each[0])
 
 

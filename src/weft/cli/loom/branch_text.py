@@ -140,15 +140,6 @@ def write_fact(label: str, text: str) -> None:
         write_line(f"{label if not place else '':{_LABEL}}{row}".rstrip())
 
 
-def around(text: str, words: Sequence[str], before: int = 20) -> str:
-    """A text from a little before the first of these words on."""
-    places = [text.casefold().find(word.casefold()) for word in words]
-    first = min((place for place in places if place >= 0), default=0)
-    if first <= before:
-        return text
-    return f"…{text[first - before :].partition(' ')[2]}"
-
-
 def write_rows(
     rows: Sequence[Sequence[str]], head: Sequence[str], *, narrow: Sequence[int]
 ) -> None:

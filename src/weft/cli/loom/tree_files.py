@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -38,7 +39,7 @@ async def export(app: App, arguments: ParsedArguments) -> int:
     if path is None:
         write(data.decode())
         return OK
-    _write_file(path, data)
+    write_file(path, data)
     tell(f"{path}: {len(data)} bytes of {form}")
     return OK
 
@@ -60,7 +61,7 @@ def export_format(path: str | None, given: str | None) -> str:
     return named or "json"
 
 
-def _write_file(path: str, data: bytes) -> None:
+def write_file(path: str, data: bytes) -> None:
     """Written beside it and put in its place: what was there before is lost only when the new one
     is whole.
     """
@@ -72,9 +73,14 @@ def _write_file(path: str, data: bytes) -> None:
             with open(full, "wb") as file:
                 file.write(data)
             return
-        with open(beside, "wb", opener=_private) as file:
-            file.write(data)
-        os.replace(beside, full)
+        try:
+            with open(beside, "wb", opener=_private) as file:
+                file.write(data)
+            os.replace(beside, full)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(beside)
+            raise
     except OSError as error:
         raise UsageError(f"cannot write {path!r}: {error.strerror}") from error
 

@@ -8,7 +8,6 @@ from weft.app import App
 from weft.cli.commands.table import money, when
 from weft.cli.exit_codes import OK
 from weft.cli.loom.branch_text import (
-    around,
     node_data,
     node_signs,
     one_line,
@@ -23,7 +22,7 @@ from weft.cli.stdio import tell, write_line, write_pretty
 from weft.errors import UsageError
 from weft.loom import CatalogueEntry, LoomHit, LoomNode
 from weft.loom.search_rank import LoomQuery, parse_query
-from weft.loom.tree_search import holds
+from weft.loom.tree_search import from_match, holds
 from weft.loom.trees.tree_catalogue import CatalogueSort
 
 LIMIT = 20
@@ -219,7 +218,7 @@ async def search(app: App, arguments: ParsedArguments) -> int:
             short_id(hit.root),
             short_model(hit.node.model),
             node_signs(hit.node),
-            around(one_line(hit.snippet), asked.words.split())[:_TEXT],
+            from_match(one_line(hit.snippet), asked)[:_TEXT],
         )
         for hit in found
     ]

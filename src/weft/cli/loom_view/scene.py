@@ -71,7 +71,8 @@ class LoomScene(msgspec.Struct, frozen=True, kw_only=True):
     """The text below the selected branch, its beginning."""
     path: tuple[str, ...] = ()
     """Names of nodes on the line."""
-    depth: int = 1
+    depth: int = 0
+    """Of the current node; that of the root is 0, as everywhere else."""
     n_branches: int = 1
     max_tokens: int = 200
     temperature: float = 0.9

@@ -24,8 +24,6 @@ BELOW_TEXT: Final = 600
 PATH_NODES: Final = 300
 """Nodes above the current one that are looked at for names."""
 TITLE: Final = 40
-MOST_ORDERED: Final = 4_000
-"""Nodes whose children are remembered in the order in which they are shown."""
 _UNNAMED: Final = ("", "Loom")
 
 
@@ -34,8 +32,6 @@ class SceneReader:
 
     def __init__(self, session: LoomSession) -> None:
         self._session = session
-        self._ordered: dict[NodeId, tuple[tuple[NodeId, ...], list[tuple[NodeId, int, int]]]] = {}
-        """By parent: children as the tree has them, and as they are shown."""
 
     def read(
         self,
@@ -79,7 +75,7 @@ class SceneReader:
             target_text=tree.text(target) if target is not None else "",
             below=self._below(chosen) if chosen is not None else "",
             path=self._path(current),
-            depth=tree.tree.nodes[current].depth,
+            depth=tree.tree.nodes[current].depth - 1,
             n_branches=session.n_branches,
             max_tokens=entry.max_tokens,
             temperature=entry.temperature,
@@ -99,37 +95,14 @@ class SceneReader:
         return name if name not in _UNNAMED else clean_line(tree.text(tree.root_id)[:200])[:TITLE]
 
     def ordered(self, node: NodeId) -> list[NodeId]:
-        """The children of a node in the order in which they are shown: as they came, but those of
-        one generation in the order of its plan, in which they grew.
-        """
+        """The children of a node in the order in which they are shown."""
         tree = self._session.loom_tree
-        children = tree.children(node)
-        if len(children) < 2:
-            return list(children)
-        known = self._ordered.get(node)
-        if known is None or known[0] != children:
-            if len(self._ordered) > MOST_ORDERED:
-                self._ordered.clear()
-            known = self._ordered[node] = children, self._by_plan(children)
-        found = known[1]
         if self._session.show_model_names:
-            return [child for child, _, _ in found]
+            return list(tree.children(node))
         # They grew model by model: where nobody is to know who wrote what, the order must not tell.
+        found = tree.orders.of(node, tree.tree)
         shuffled = sorted(found, key=lambda each: (each[1], _hash(each[2])))
         return [child for child, _, _ in shuffled]
-
-    def _by_plan(self, children: Sequence[NodeId]) -> list[tuple[NodeId, int, int]]:
-        """Children, each with the place of its generation and its own place in that."""
-        # Straight from the nodes: a walk through a tree comes here for each of thousands.
-        nodes, places = self._session.loom_tree.tree.nodes, dict[object, int]()
-        found = []
-        for number, child in enumerate(children):
-            marks = nodes[child].marked or {}
-            slot = marks.get("slot")
-            place = places.setdefault(marks.get("gen_id") or child, number)
-            found.append((child, place, slot if isinstance(slot, int) else 0))
-        # Without a generation of several, they are in order as they came.
-        return sorted(found, key=_place_of) if len(places) < len(children) else found
 
     def _branches(
         self, node: NodeId, growth: BranchGrowth | None
@@ -142,7 +115,10 @@ class SceneReader:
         if not self._session.show_model_names:
             growing.sort(key=lambda each: _hash(_slot_of(each, growth)))
         ids = {each for each in growing if isinstance(each, str)}
-        return [*(each for each in stored if each not in ids), *growing]
+        # Where the first of them stands: what came since is behind them.
+        first = next((at for at, each in enumerate(stored) if each in ids), len(stored))
+        others = [each for each in stored[first:] if each not in ids]
+        return [*stored[:first], *growing, *others]
 
     def _row(
         self, branch: BranchRow | NodeId, marked: NodeId | None, growth: BranchGrowth | None
@@ -214,10 +190,6 @@ def _slot_of(branch: BranchRow | NodeId, growth: BranchGrowth) -> int:
     if isinstance(branch, BranchRow):
         return branch.slot
     return next(n for n, each in enumerate(growth.branches) if each.node == branch)
-
-
-def _place_of(child: tuple[NodeId, int, int]) -> tuple[int, int]:
-    return child[1:]
 
 
 def _hash(slot: int) -> bytes:

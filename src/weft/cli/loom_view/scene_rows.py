@@ -206,7 +206,7 @@ class ScenePainter:
 def _place(scene: LoomScene) -> str:
     """Where the view stands."""
     names = [clean_line(name) for name in scene.path[-3:]]
-    here = "root" if scene.depth == 1 else f"depth {scene.depth}"
+    here = "root" if scene.depth == 0 else f"depth {scene.depth}"
     signs = [
         *(["⚑"] if scene.is_bookmarked else []),
         *([f"★{scene.rating}"] if scene.rating is not None else []),

@@ -243,7 +243,7 @@ class ViewScreen:
         return self._move_word(1)
 
     def _move_word(self, step: int) -> Sequence[ViewCommand]:
-        if self.scene.is_leaf and self.scene.depth == 1:
+        if self.scene.is_leaf and self.scene.depth == 0:
             self.notice = "the root is not cut: e edits it"
             return _NONE
         self._word = moved_cursor(self.scene.target_text, self._word, step)
@@ -306,7 +306,7 @@ class ViewScreen:
 
     def _do_delete(self) -> Sequence[ViewCommand]:
         scene = self.scene
-        if scene.is_leaf and scene.depth == 1:
+        if scene.is_leaf and scene.depth == 0:
             self.notice = "the root stays: a tree needs one"
             return _NONE
         row = next((row for row in scene.rows if row.node == scene.target), None)

@@ -21,6 +21,7 @@ from weft.loom.formats.plain_json import (
     rating,
     seconds,
     short_text,
+    shown,
     whole,
 )
 from weft.loom.node_record import NodeRecord, TreeRecord
@@ -46,7 +47,7 @@ def parse_basemode(value: Any) -> tuple[TreeRecord, ...]:
     """
     version = value.get("version", 1)
     if version != 1:
-        raise UsageError(f"the file is of version {version!r} of basemode-loom; 1 can be read")
+        raise UsageError(f"the file is of version {shown(version)} of basemode-loom; 1 can be read")
     rows = [as_table(row, "a node") for row in as_list(value["nodes"], "nodes")]
     contexts = {
         as_id(row.get("id"), "a context"): as_text(row.get("text"), "a context")

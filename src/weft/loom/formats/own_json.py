@@ -18,6 +18,7 @@ from weft.loom.formats.plain_json import (
     plain_metadata,
     rating,
     seconds,
+    shown,
     whole,
 )
 from weft.loom.node_record import NodeRecord, TreeRecord
@@ -44,11 +45,13 @@ def parse_own(value: Any) -> tuple[TreeRecord, ...]:
     """
     version = as_table(value, "the file").get("version")
     if version != VERSION:
-        raise UsageError(f"the file is of version {version!r}; this program reads {VERSION}")
+        raise UsageError(f"the file is of version {shown(version)}; this program reads {VERSION}")
     for tree in as_list(value.get("trees"), "trees"):
         for node in as_list(as_table(tree, "a tree").get("nodes"), "nodes"):
             named = as_id(as_table(node, "a node").get("id"), "a node")
             as_text(node.get("text"), f"node {named!r}")
+            if node.get("parent_id") is not None:
+                as_id(node["parent_id"], f"the parent of node {named!r}")
     try:
         found = msgspec.convert(value, _TreeFile)
     except (msgspec.ValidationError, RecursionError) as error:

@@ -25,6 +25,7 @@ LONGEST_TEXT: Final = 16 * 1024 * 1024
 LONGEST_ID: Final = 200
 """Characters; a store takes no longer ones."""
 _LONGEST_NAME: Final = 512
+_LONGEST_SHOWN: Final = 60
 _MILLISECONDS: Final = 1e11
 """From here on a number is one of milliseconds: as seconds it would be in the year 5138."""
 _LATEST: Final = 253_402_300_799.0
@@ -52,7 +53,7 @@ def decode_json(data: bytes) -> Any:
         pass
     try:
         # Halves of emoji, which programs that cut text leave behind, are JSON to this one alone.
-        return json.loads(data.decode("utf-8-sig", "replace"))
+        return _cleaned(json.loads(data.decode("utf-8-sig", "replace")))
     except RecursionError:
         raise UsageError("the file is nested too deep for a tree of text") from None
     except ValueError as error:
@@ -195,6 +196,12 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, int) and not -_WHOLE <= value < _WHOLE:
         return number(value)
     return value
+
+
+def shown(value: Any) -> str:
+    """A value of a file as a sentence names it."""
+    said = repr(value)
+    return said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}…"
 
 
 def _kind(value: Any) -> str:

@@ -51,6 +51,7 @@ from weft.loom.node import (
     NodeKind,
     shown_metadata,
 )
+from weft.loom.trees.child_order import ChildOrder
 from weft.loom.trees.line_texts import LineText, LineTexts
 from weft.loom.trees.node_words import READ_WHOLE, NodeWords, folded_calls
 from weft.loom.trees.stored_session import StoredSession
@@ -115,8 +116,11 @@ class LoomTree:
         self._forks = 0
         self._mark_edits = 0
         """Marks that change what a line shows, written here."""
+        self.orders = ChildOrder()
         self._lines = LineTexts(self.words, self._marks_of)
         self._numbers = count(1)
+        self._written = 0
+        """The number of the last write."""
         self._places = count(1)
         self._is_writing = False
         self._undo: list[UndoStep] = []
@@ -140,16 +144,22 @@ class LoomTree:
 
     async def load_all(self) -> None:
         """Have all nodes and words at hand; others get their turn meanwhile."""
+        await self.load_words(list(self.tree.nodes))
+
+    async def load_words(self, nodes: Sequence[NodeId]) -> None:
+        """Have the words of these nodes at hand."""
         # By their ids: nodes may be added and deleted while this waits.
-        async for part in _in_parts(list(self.tree.nodes)):
+        async for part in in_parts(nodes):
             known = self.tree.nodes
             await self.words.load([(node, known[node]) for node in part if node in known])
 
-    async def load_nodes(self) -> list[LoomNode]:
-        """All nodes that are not deleted, in the order in which they came."""
-        await self.load_all()
+    async def load_nodes(self, nodes: Sequence[NodeId] | None = None) -> list[LoomNode]:
+        """These nodes, or all in the order in which they came, without those that are deleted;
+        others get their turn meanwhile.
+        """
+        await self.load_words(list(self.tree.nodes) if nodes is None else nodes)
         found: list[LoomNode] = []
-        async for part in _in_parts(list(self.tree.nodes)):
+        async for part in in_parts(list(self.tree.nodes) if nodes is None else nodes):
             found += [self.node(each) for each in part if self.find(each) is not None]
         return found
 
@@ -329,6 +339,11 @@ class LoomTree:
         """The id of a node for programs and screens: the root is called as the tree is."""
         return self.tree_id if node == self.root_id else node
 
+    @property
+    def edition(self) -> tuple[int, int, int]:
+        """Another one after every change."""
+        return self.state.seq, self._written, len(self._lost)
+
     def setting(self, name: str, default: Any = None) -> Any:
         """A setting of the tree."""
         if name in self._settings:
@@ -414,8 +429,8 @@ class LoomTree:
         return (first.seq if first.seq > 0 else 1e15 - first.seq), first.seq
 
     def children(self, node: NodeId) -> tuple[NodeId, ...]:
-        """The children that are not deleted, oldest first."""
-        return self.tree.children(node)
+        """The children that are not deleted, oldest first; those of one generation by its plan."""
+        return tuple(child for child, _, _ in self.orders.of(node, self.tree))
 
     def parent(self, node: NodeId) -> NodeId | None:
         """The node above."""
@@ -566,7 +581,7 @@ class LoomTree:
         is_busy = actor.is_busy or self.state.turn.open is not None
         if is_busy and any(isinstance(fact, _OF_LINES) for fact in facts):
             raise SessionBusy(self.port.session_id, "change its text")
-        number = next(self._numbers)
+        number = self._written = next(self._numbers)
         batch = _PendingWrite(number, tuple(self._placed(fact) for fact in facts))
         self._apply(batch)
         self._pending.append(batch)
@@ -727,7 +742,7 @@ class LoomTree:
         return True
 
 
-async def _in_parts(nodes: Sequence[NodeId]) -> AsyncIterator[Sequence[NodeId]]:
+async def in_parts(nodes: Sequence[NodeId]) -> AsyncIterator[Sequence[NodeId]]:
     """Some of these at a time, with a turn for others in between."""
     for start in range(0, len(nodes), PART):
         yield nodes[start : start + PART]

@@ -22,6 +22,7 @@ MOST_PAIRS: Final = 40_000
 _RUN: Final = 6
 """Words and blanks that are looked for together."""
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
+_INSIDE: Final = re.compile(r"\w\w")
 
 DiffPiece: TypeAlias = tuple[Literal["same", "changed"], str, str]
 
@@ -169,9 +170,9 @@ def word_diff(first: str, second: str) -> list[DiffPart]:
     """Two texts word by word."""
     start, end = common_ends(first, second)
     # At the beginning of a word: half a word that both have is no word of either.
-    while start and first[start - 1 : start + 1].isalnum() and first[start - 1].isalnum():
+    while _cuts_word(first, start) or _cuts_word(second, start):
         start -= 1
-    while end and first[len(first) - end].isalnum() and first[len(first) - end - 1 :][:1].isalnum():
+    while _cuts_word(first, len(first) - end) or _cuts_word(second, len(second) - end):
         end -= 1
     old, new = first[start : len(first) - end], second[start : len(second) - end]
     found = [DiffPart("same", first[:start], second[:start])] if start else []
@@ -179,6 +180,10 @@ def word_diff(first: str, second: str) -> list[DiffPart]:
     if end:
         found.append(DiffPart("same", first[len(first) - end :], second[len(second) - end :]))
     return _merged(found)
+
+
+def _cuts_word(text: str, at: int) -> bool:
+    return 0 < at < len(text) and _INSIDE.match(text, at - 1) is not None
 
 
 def _merged(parts: Sequence[DiffPart]) -> list[DiffPart]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import anyio.lowlevel
 import msgspec
 
 from weft.ids import NodeId
@@ -12,18 +15,33 @@ from weft.loom.loom_state import TreeSettings
 from weft.loom.model_plan import stored_plan
 from weft.loom.node import CONTEXT, LoomNode
 from weft.loom.node_record import NodeRecord, TreeRecord
-from weft.loom.trees.loom_tree import LoomTree
+from weft.loom.trees.loom_tree import PART, LoomTree
 
 _FIELDS: Final = frozenset({"bookmarked", "hidden", "rating", "partial", "role"})
 """What stands among a node's metadata and has a field in a record."""
 
 
-def tree_record(tree: LoomTree, settings: TreeSettings) -> TreeRecord:
-    """All nodes of a tree that are not deleted, each behind its parent."""
-    nodes = tuple(_Records(tree).all())
+async def tree_record(tree: LoomTree, read_settings: Callable[[], TreeSettings]) -> TreeRecord:
+    """All nodes of a tree that are not deleted, each behind its parent, as they are at one moment.
+
+    Others get their turn meanwhile; where one of them changes the tree, it is read in one go.
+    """
+    edition, found = tree.edition, list[NodeRecord]()
+    for number, _ in enumerate(_Records(tree).walk(found), start=1):
+        if number % PART:
+            continue
+        await anyio.lowlevel.checkpoint()
+        if tree.edition != edition:
+            found = []
+            deque(_Records(tree).walk(found), maxlen=0)
+            break
+    return _record(tree, read_settings(), found)
+
+
+def _record(tree: LoomTree, settings: TreeSettings, nodes: Sequence[NodeRecord]) -> TreeRecord:
     return TreeRecord(
         root_id=tree.tree_id,
-        nodes=nodes,
+        nodes=tuple(nodes),
         name=settings.name,
         current_id=tree.shown_id(tree.active_node()),
         created_at=nodes[0].created_at,
@@ -53,8 +71,8 @@ class _Records:
         """The record that stands for each revision of a node."""
         self._newest: dict[str, NodeRecord] = {}
 
-    def all(self) -> list[NodeRecord]:
-        found: list[NodeRecord] = []
+    def walk(self, found: list[NodeRecord]) -> Iterator[None]:
+        """Add the records of all nodes, with a stop behind each."""
         tree = self._tree
         # A text that was written anew from its first word on stands beside the first root; the one
         # that the tree is named by comes first.
@@ -64,7 +82,7 @@ class _Records:
             self._newest[node.id] = self._record(each, node, self._above(each, found))
             found.append(self._newest[node.id])
             self._parents[each, node.revision] = node.id
-        return found
+            yield
 
     def _above(self, node: NodeId, found: list[NodeRecord]) -> str | None:
         held = self._tree.tree.nodes[node]

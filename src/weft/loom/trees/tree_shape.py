@@ -77,7 +77,7 @@ def shape_of(tree: LoomTree, *tops: NodeId) -> TreeShape:
     for node in (node for top in tops for node in tree.subtree(top)):
         level = tree.tree.nodes[node].depth - base
         levels[level] = levels.get(level, 0) + 1
-        below = len(tree.children(node))
+        below = len(tree.tree.children(node))
         leaves += not below
         forks += below > 1
         inner += below > 0

@@ -50,18 +50,35 @@ class CandidateChange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The change as a unified diff."""
+        return "\n".join((*self._head(), *self.lines))
+
+    def _head(self) -> tuple[str, str]:
+        """The two lines that name the file, and what kind of file it is now."""
+        old = "/dev/null" if self.before is None else self.path
+        return f"--- {old}", f"+++ {'/dev/null' if self.after is None else self.path}{self._kind}"
+
+    @property
+    def _kind(self) -> str:
+        after = self.after
+        if after is None:
+            return ""
+        if stat.S_ISLNK(after.mode):
+            return " (link)"
+        before = 0o644 if self.before is None else self.before.mode
+        return f" (mode {stat.S_IMODE(after.mode):o})" if (before ^ after.mode) & 0o100 else ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the diff below its head."""
         before, after = _text(self.before), _text(self.after)
         if before is None or after is None:
-            return f"--- {self.path}\n+++ {self.path}\n(binary: {_sizes(self)})"
-        said = unified(before, after, self.path)
-        if self.before is None:
-            said = said.replace(f"--- {self.path}", "--- /dev/null", 1)
-        if self.after is None:
-            said = said.replace(f"+++ {self.path}", "+++ /dev/null", 1)
-        if not said and self.before is not None and self.after is not None:
-            modes = f"(mode {self.before.mode:o} to {self.after.mode:o})"
-            return f"--- {self.path}\n+++ {self.path}\n{modes}"
-        return said
+            return [f"(binary: {_sizes(self)})"]
+        if self.before is not None and self.after is not None:
+            return unified(before, after, self.path).split("\n")[2:]
+        if not before + after:
+            return ["(empty)"]
+        # Whole lines against nothing: half a line would be compared with half a line.
+        return unified(_whole(before), _whole(after), self.path).split("\n")[2:]
 
 
 class CandidateDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,16 +101,15 @@ class CandidateDiff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def added(self) -> int:
         """Lines that came."""
-        return self._count("+", "+++")
+        return self._count("+")
 
     @property
     def removed(self) -> int:
         """Lines that went."""
-        return self._count("-", "---")
+        return self._count("-")
 
-    def _count(self, sign: str, head: str) -> int:
-        lines = (line for change in self.changes for line in change.text.splitlines())
-        return sum(line.startswith(sign) and not line.startswith(head) for line in lines)
+    def _count(self, sign: str) -> int:
+        return sum(line.startswith(sign) for change in self.changes for line in change.lines)
 
     @property
     def group(self) -> str:
@@ -248,6 +264,10 @@ def _text(file: BaseFile | None) -> str | None:
     if b"\0" in file.data:
         return None
     return file.data.decode(errors="replace")
+
+
+def _whole(text: str) -> str:
+    return f"{text}\n" if text and not text.endswith("\n") else text
 
 
 def _sizes(change: CandidateChange) -> str:

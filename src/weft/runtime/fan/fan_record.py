@@ -112,6 +112,14 @@ class FanRecord(msgspec.Struct, kw_only=True):
             not touches or candidate.base_verdict != "none"
         )
 
+    def has_passed(self, candidate: CandidateRecord) -> bool:
+        """Whether a candidate passed the check by its own work: one that changed tests has to pass
+        the base's as well.
+        """
+        touches = candidate.ended is not None and candidate.ended.touches_checks
+        is_own_work = not touches or candidate.base_verdict == "passed"
+        return candidate.verdict == "passed" and is_own_work and self.is_checked(candidate)
+
     def ranked(self) -> list[CandidateRecord]:
         """The candidates, the best first."""
         return sorted(self.candidates.values(), key=self._rank)

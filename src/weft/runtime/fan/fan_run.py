@@ -70,7 +70,7 @@ from weft.runtime.fan.fan_record import CandidateRecord, FanLog, FanRecord
 from weft.session import AbortTurn
 from weft.sha256 import sha256
 from weft.state import SessionState
-from weft.workspace import ProcessCommand
+from weft.workspace import ProcessCommand, RunResult
 from weft.workspace.sandbox.client import SandboxUnavailable
 from weft.workspace.sandbox.overlay_changes import TooMuch
 from weft.workspace.sandbox.removals import as_text
@@ -409,10 +409,9 @@ class FanRun:
 
     def _is_good(self, index: int) -> bool:
         known = self.record.candidates.get(index)
-        if known is None or known.ended is None or not self.record.is_checked(known):
+        if known is None or known.ended is None:
             return False
-        is_own_work = not known.ended.touches_checks or known.base_verdict == "passed"
-        return known.verdict == "passed" and bool(known.ended.files) and is_own_work
+        return bool(known.ended.files) and self.record.has_passed(known)
 
     async def _note_failure(self, index: int, why: str) -> None:
         with suppress(WeftError):
@@ -753,7 +752,7 @@ class FanRun:
                 )
             )
             code = None if result.timed_out else result.exit_code
-            said = result.output[-OUTPUT_BYTES:]
+            said = result.output[-OUTPUT_BYTES:] + self._how_ended(result)
         except ToolError as error:
             said = str(error)
         finally:
@@ -774,6 +773,12 @@ class FanRun:
             passed=code == 0,
         )
         return fact, {blob: data}
+
+    def _how_ended(self, result: RunResult) -> str:
+        """What the output of a check does not say of its end."""
+        if result.timed_out:
+            return f"\nit was ended after {self._verify_seconds:g} s, by fan.verify_seconds"
+        return f"exit code {result.exit_code}" if not result.output.strip() else ""
 
     # -- the end
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from weft.cli.commands.fan_table.rows import kept_lines, table_lines
+from weft.cli.commands.fan_table.rows import kept_lines, table_lines, taken_back
 from weft.cli.sanitize import clean
 from weft.errors import WeftError
 
@@ -155,8 +155,8 @@ class LiveTable:
             self.draw()
             outcome = await self._fan.keep(number, conflicts="markers" if key == "m" else "mine")
             said = kept_lines(outcome, is_preview=False)
-            end = f"kept; `weft -r {self._fan.session_id}` and /rewind there take it back"
-            self._said = [*said, *([end] if outcome.is_kept else [])]
+            end = [taken_back(self._fan.session_id)] if outcome.is_kept else []
+            self._said = [*said, *end]
 
     async def _prune(self) -> None:
         await self._fan.prune(self._chosen)

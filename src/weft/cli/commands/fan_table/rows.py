@@ -68,9 +68,17 @@ def kept_lines(outcome: KeepOutcome, *, is_preview: bool) -> list[str]:
         return [*lines, f"{why} (--force does it all the same):", tail]
     lines += [clean_line(remark) for remark in outcome.remarks]
     if outcome.aside:
-        lines.append(f"yours stayed where both changed; its versions are in {outcome.aside}")
+        lines.append(
+            "where both changed the same lines yours stayed; the candidate's versions are in "
+            f"{outcome.aside}"
+        )
     if not outcome.is_kept:
         lines.append("nothing was put into the project")
     elif outcome.left:
         lines.append(f"not taken over: {clean_line(', '.join(outcome.left))}")
     return lines
+
+
+def taken_back(session_id: str) -> str:
+    """What is said of a candidate that was kept."""
+    return f"kept; to take it back: `weft -r {session_id}`, and /rewind there"

@@ -18,6 +18,8 @@ from weft.cli.sanitize import clean_line
 from weft.errors import NodeNotFound, UsageError
 from weft.ids import NodeId
 from weft.loom import LoomSession
+from weft.loom.search_rank import parse_query
+from weft.loom.tree_search import from_match
 
 MOST_TREES: Final = 500
 _LABEL: Final = 80
@@ -93,14 +95,15 @@ async def tree_question(app: App, asked: TreeListQuery, current: str = "") -> Pi
 
 
 async def hit_rows(
-    app: App, words: str, roots: Sequence[str] | None
+    app: App, query: str, roots: Sequence[str] | None
 ) -> list[tuple[ListRow, NodeId]]:
-    """Where words are said."""
-    hits = await app.loom.search(words, roots=roots, limit=MOST_HITS)
+    """Where the words of a query are said."""
+    hits = await app.loom.search(query, roots=roots, limit=MOST_HITS)
+    asked = parse_query(query)
     return [
         (
             ListRow(
-                clean_line(hit.snippet or hit.node.text)[:200] or "(empty)",
+                from_match(clean_line(hit.snippet or hit.node.text), asked)[:200] or "(empty)",
                 (short_model(hit.node.model or ""), "⚑" if hit.node.bookmarked else ""),
             ),
             hit.node.id,
