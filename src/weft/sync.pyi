@@ -91,6 +91,7 @@ class Subscription:
 class Joined:
     seq: int
     drafts: tuple[Draft, ...]
+    requests: tuple[Request, ...]
     events: Subscription
 
 class AnswerStream:
@@ -780,6 +781,7 @@ class RemoteEvents:
 class RemoteJoined:
     seq: int
     drafts: tuple[Draft, ...]
+    requests: tuple[Request, ...]
     events: RemoteEvents
 
 class RemoteFan:

@@ -26,7 +26,7 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Node, Text
-from weft.providers.script import SayText, Stall
+from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.relay.session_relay import (
     MOST_BYTES,
@@ -289,6 +289,59 @@ async def test_a_server_that_was_stopped_and_started_again_goes_on_with_the_curs
                     if ended(event):
                         break
     assert seen == list(range(1, seen[-1] + 1))
+
+
+@pytest.mark.requirement("event:RequestOffered")
+@pytest.mark.parametrize("wire", ["sse", "socket"])
+async def test_a_request_that_was_open_when_the_server_went_is_offered_again_under_its_id(
+    shared_world: World, wire: str
+) -> None:
+    world = shared_world
+    write = CallTool(name="write", args={"path": "a.txt", "content": "x"})
+    async with serving(world, ScriptedModel([write])) as served:
+        port, session = served.port, await started(served)
+        await served.good("POST", f"/sessions/{session}/prompt", {"content": "Write it."})
+        asked = await _asked(served, session)
+    async with serving(world, ScriptedModel(["Written."]), port=port) as served:
+        offered = await _offered(served, session, wire, after=asked["seq"])
+        assert (offered["request"], "seq" in offered) == (asked, False)
+        # One that comes from before it is told by the fact itself, once.
+        assert (await _asked(served, session))["request_id"] == asked["request_id"]
+        answer = f"/sessions/{session}/requests/{asked['request_id']}"
+        await served.good("POST", answer, {"action": "allow_once"})
+        await served.good("POST", f"/sessions/{session}/continue", {})
+        async with served.follow(f"/sessions/{session}/events?after={asked['seq']}") as reader:
+            with anyio.fail_after(PATIENCE):
+                kinds = []
+                async for event in reader.events():
+                    kinds.append(event["kind"])
+                    if ended(event):
+                        break
+        assert "request_offered" not in kinds
+    assert world.read("a.txt") == "x"
+
+
+async def _asked(served: ServedWorld, session: str) -> dict[str, Any]:
+    """The request of a session, as its log has it; an offer before it is a fault."""
+    async with served.follow(f"/sessions/{session}/events?after=0") as reader:
+        with anyio.fail_after(PATIENCE):
+            async for event in reader.events():
+                assert event["kind"] != "request_offered"
+                if event["kind"] == "permission_request":
+                    return event
+    raise AssertionError("it does not ask")
+
+
+async def _offered(served: ServedWorld, session: str, wire: str, after: int) -> dict[str, Any]:
+    with anyio.fail_after(PATIENCE):
+        if wire == "sse":
+            async with served.follow(f"/sessions/{session}/events?after={after}") as reader:
+                async with aclosing(reader.events()) as events:
+                    return await anext(events)
+        async with page_socket(served) as page:
+            await page.say(follow=session, after=after)
+            async with aclosing(page.events(session)) as events:
+                return await anext(events)
 
 
 def narrow_socket(port: int) -> socket.socket:

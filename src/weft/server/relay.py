@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 
-from weft.api import Draft, Session, Subscription
+from weft.api import Session, Subscription
 from weft.app import App
-from weft.runtime import EncodedEvents, RelayHub
+from weft.runtime import EncodedEvents, JoinedSource, RelayHub
 
 
 class SessionEvents:
@@ -22,10 +22,10 @@ class SessionEvents:
         """False for one that another process has."""
         return self._app.host.runs_here(self.session_id)
 
-    async def join(self, after: int | None = None) -> tuple[tuple[Draft, ...], Subscription]:
-        """The answers in flight, and the events that go on from there or from a cursor."""
+    async def join(self, after: int | None = None) -> JoinedSource:
+        """What is in flight and open, and the events that go on from there or from a cursor."""
         joined = await self._session.join(after)
-        return joined.drafts, joined.events
+        return JoinedSource(joined.drafts, joined.requests, joined.events)
 
     async def stored(self, after: int) -> Subscription:
         """The facts after a cursor."""
