@@ -25,6 +25,7 @@ from weft.api.options import (
 from weft.api.pages import Page
 from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
+from weft.app.daily_usage import DailyUsage
 from weft.app.map_request import MapRequest
 from weft.config import Config
 from weft.decisions import (
@@ -67,7 +68,7 @@ from weft.runtime.workspaces.file_view import ProjectFile
 from weft.runtime.workspaces.language_status import ServerStatus
 from weft.server.client.remote_events import LiveChoice
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
-from weft.state import EditBoundary, QueueEntry, TouchedFile
+from weft.state import EditBoundary, QueueEntry, Request, TouchedFile
 from weft.store import Draft, Store
 from weft.store.location import StoreArgument
 from weft.tools import Tool
@@ -730,6 +731,7 @@ class App:
     def index(self) -> AppIndex: ...
     def fan(self, fan_id: str) -> Fan: ...
     def fans(self) -> list[FanSummary]: ...
+    def usage_by_day(self, days: int = 30) -> list[DailyUsage]: ...
     @property
     def memory(self) -> AppMemory: ...
     def subscribe(self, topic: str) -> SessionListEvents | RepoEvents: ...

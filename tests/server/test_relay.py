@@ -336,12 +336,10 @@ async def _offered(served: ServedWorld, session: str, wire: str, after: int) -> 
     with anyio.fail_after(PATIENCE):
         if wire == "sse":
             async with served.follow(f"/sessions/{session}/events?after={after}") as reader:
-                async with aclosing(reader.events()) as events:
-                    return await anext(events)
+                return await anext(reader.events())
         async with page_socket(served) as page:
             await page.say(follow=session, after=after)
-            async with aclosing(page.events(session)) as events:
-                return await anext(events)
+            return await anext(page.events(session))
 
 
 def narrow_socket(port: int) -> socket.socket:

@@ -125,6 +125,7 @@ class Writer:
         self._imports: set[tuple[str, str]] = {
             ("weft.ids", "SessionId"),
             ("weft.config", "Config"),
+            ("weft.state", "Request"),
             ("weft.store", "Draft"),
         }
         self._ours = {cls.__name__ for cls in CLASSES}
