@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from weft.api import Session, Subscription
 from weft.app import App
+from weft.errors import UsageError
 from weft.runtime import EncodedEvents, JoinedSource, RelayHub
 
 
@@ -30,6 +31,23 @@ class SessionEvents:
     async def stored(self, after: int) -> Subscription:
         """The facts after a cursor."""
         return await self._session.subscribe(after=after, live=False)
+
+
+async def check_cursor(app: App, session: Session, after: int | None) -> None:
+    """Refuse a cursor that the session has not come to: events up to there would be taken for known
+    ones.
+
+    Raises:
+        UsageError: it is another session's, or of a log that was put back since.
+    """
+    if not after:
+        return
+    async with app.host.registry.reading(session.id) as store:
+        last = await store.last_seq(session.id)
+    if after > last:
+        raise UsageError(
+            f"this session has no event {after} yet, its last is {last}: read it from the beginning"
+        )
 
 
 class ServerRelays(RelayHub):

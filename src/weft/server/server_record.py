@@ -19,10 +19,18 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import UsageError
+from weft.sha256 import sha256
 
 STOP_SECONDS: Final = 10.0
 LOOK_EVERY_SECONDS: Final = 0.05
 ASK_SECONDS: Final = 5.0
+
+
+def unix_name(path: str) -> str:
+    """What tells the server on a unix socket from others: it follows from the socket's path."""
+    folder, name = os.path.split(os.path.abspath(path))
+    whole = os.path.join(os.path.realpath(folder), name)
+    return f"unix-{sha256(os.fsencode(whole)).hexdigest()[:12]}"
 
 
 class ServerRecord(msgspec.Struct, frozen=True, kw_only=True):
