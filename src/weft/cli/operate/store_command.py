@@ -4,6 +4,7 @@ need.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import anyio
@@ -76,7 +77,7 @@ def _verify(own: Path, arguments: ParsedArguments) -> int:
 
 
 def _path(given: str) -> Path:
-    return Path(given).expanduser().absolute()
+    return Path(os.path.abspath(Path(given).expanduser()))  # without the dots that were typed
 
 
 def _there(path: Path) -> Path:
