@@ -25,7 +25,6 @@ from weft.api.options import (
 from weft.api.pages import Page
 from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
-from weft.app.daily_usage import DailyUsage
 from weft.app.map_request import MapRequest
 from weft.config import Config
 from weft.decisions import (
@@ -58,6 +57,7 @@ from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
 from weft.repo.definitions import Definition
 from weft.repo.project_index import IndexStatus, Symbol
+from weft.runtime.daily_usage import DailyUsage
 from weft.runtime.decisions.decision_purge import PurgeReport
 from weft.runtime.fan.kept_candidate import KeepOutcome
 from weft.runtime.mcp.project_servers import ProjectMcpServers

@@ -491,7 +491,7 @@ async def _fitted(content: Content, host: SessionHost) -> tuple[Part, ...]:
     """
     parts = as_parts(content)
     if any(getattr(part, "blob", None) is not None for part in parts):
-        from weft.api.named_contents import with_contents  # few messages name one
+        from weft.runtime.named_contents import with_contents  # few messages name one
 
         parts = await with_contents(parts, host)
     if not any(isinstance(part, Image) for part in parts):

@@ -57,13 +57,13 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.api.decisions import ProjectDecisions
     from weft.api.fan import Fan, FanSummary
     from weft.api.mcp.mcp_servers import AppMcp
-    from weft.app.daily_usage import DailyUsage, UsageCounter
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
     from weft.loom import GenerationStore
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
+    from weft.runtime.daily_usage import DailyUsage, UsageCounter
     from weft.runtime.index_access import IndexAccess
     from weft.runtime.mcp.project_servers import ProjectMcpServers
     from weft.runtime.ports.hooked import HookSource
@@ -270,7 +270,7 @@ class App:
             UsageError: too many days, or none.
         """
         if self._usage is None:
-            from weft.app.daily_usage import UsageCounter  # few ask
+            from weft.runtime.daily_usage import UsageCounter  # few ask
 
             self._usage = UsageCounter(self.store, self._clock)
         return await self._usage.by_day(days)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from weft.api import Session
+from weft.api import Accepted, Session
 from weft.app import App
 from weft.cli.chat.paint.plain_words import plain_lines
-from weft.cli.commands.with_app import run_command, with_app
+from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
 from weft.cli.headless.answers import whole
 from weft.cli.parse import ParsedArguments
@@ -20,9 +17,6 @@ from weft.events import Event, FactBase, QuestionAsked, encode
 from weft.ids import SessionId
 from weft.state import Request
 from weft.view import LiveArea, SessionView, count_of
-
-if TYPE_CHECKING:  # most sessions have a process, and need no server
-    from weft.server import RemoteSession
 
 BUSY = ("thinking", "executing_tool", "awaiting_permission", "waiting")
 
@@ -113,32 +107,23 @@ def _send(arguments: ParsedArguments) -> int:
         if app.host.runs_here(session_id):
             found.append(session_id)  # no other has it, and this one is about to end
         else:
-            await _queue_in(session, text)
+            _tell_accepted(session_id, await session.queue_follow_up(text))
         return OK
 
     ended = with_app(arguments, to_its_process)
     if not found:
         return ended
-    from weft.cli.operate.background_run import running_server  # most have a process
-    from weft.server import connect
+    from weft.cli.operate.background_run import queue_in_server  # most have a process
 
-    server = running_server(make_app(arguments))
-    token = Path(server.token_file).read_text(encoding="ascii").strip()
-
-    async def to_a_server() -> int:
-        async with connect(server.url, token) as remote:
-            await _queue_in(await remote.sessions.get(found[0]), text)
-        return OK
-
-    return run_command(to_a_server)
+    _tell_accepted(found[0], queue_in_server(make_app(arguments), found[0], text))
+    return OK
 
 
-async def _queue_in(session: Session | RemoteSession, text: str) -> None:
-    accepted = await session.queue_follow_up(text)
+def _tell_accepted(session_id: SessionId, accepted: Accepted) -> None:
     if accepted.status != "started":
         tell("queued")
     else:
-        tell(f"started, nothing was at work; `weft logs -f {session.id}` shows it")
+        tell(f"started, nothing was at work; `weft logs -f {session_id}` shows it")
 
 
 # -- its end

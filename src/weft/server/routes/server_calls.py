@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from weft.app.daily_usage import DailyUsage
+from weft.api import DailyUsage
 from weft.server.errors import RequestRefusal
 from weft.server.operation import ApiCall, ApiOperation, ChangeBody, QueryFields
 from weft.server.page_tokens import TokenRole

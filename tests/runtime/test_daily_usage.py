@@ -10,12 +10,12 @@ import pytest
 from tests.support.role_models import agent_call, role_model
 from tests.support.served_world import serving
 from tests.support.world import World
-from weft.app.daily_usage import DAY_SECONDS, DailyUsage, day_of
 from weft.errors import UsageError
 from weft.messages import Usage
 from weft.providers import ModelInfo
 from weft.providers.script import SayText, Spend
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.daily_usage import DAY_SECONDS, DailyUsage, day_of
 
 pytestmark = pytest.mark.anyio
 

@@ -17,13 +17,13 @@ from weft.messages import File, Image, Part, Text
 from weft.runtime.session_host import SessionHost
 
 
-async def with_contents(parts: Iterable[Part], host: SessionHost) -> list[Part]:
+async def with_contents(parts: Iterable[Part], host: SessionHost) -> tuple[Part, ...]:
     """The parts, each with its content.
 
     Raises:
         UsageError: a content is not stored, may not be read, or is no text where that is needed.
     """
-    return [await _with_content(part, host) for part in parts]
+    return tuple([await _with_content(part, host) for part in parts])
 
 
 async def _with_content(part: Part, host: SessionHost) -> Part:
