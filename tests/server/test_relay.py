@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.support.page_socket import PageConnection, page_socket
 from tests.support.served_world import ServedWorld, serving
-from tests.support.world import PATIENCE, World
+from tests.support.world import PATIENCE, World, crash
 from weft.api import Draft
 from weft.events import (
     AnswerRestarted,
@@ -340,6 +340,24 @@ async def _offered(served: ServedWorld, session: str, wire: str, after: int) -> 
         async with page_socket(served) as page:
             await page.say(follow=session, after=after)
             return await anext(page.events(session))
+
+
+async def test_a_reader_learns_that_the_process_of_its_session_is_gone(shared_world: World) -> None:
+    """Its connection stands, and the last that it heard was that a turn is at work."""
+    dying = ScriptedModel([(SayText(text="half"), Stall(gate="g"))])
+    owner = await shared_world.open(dying).__aenter__()
+    session = await owner.sessions.start_session(session_id="s")
+    async with (
+        serving(shared_world, ScriptedModel([])) as served,
+        served.follow("/sessions/s/events?after=0") as reader,
+    ):
+        await session.send_prompt("Go.")
+        with anyio.fail_after(PATIENCE):
+            await dying.gate("g").reached.wait()
+            await crash(owner)
+            async for event in reader.events():
+                if event.get("status") == "interrupted":
+                    break
 
 
 def narrow_socket(port: int) -> socket.socket:

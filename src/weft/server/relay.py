@@ -26,7 +26,8 @@ class SessionEvents:
     async def join(self, after: int | None = None) -> JoinedSource:
         """What is in flight and open, and the events that go on from there or from a cursor."""
         joined = await self._session.join(after)
-        return JoinedSource(joined.drafts, joined.requests, joined.events)
+        status = await self._session.get_status()
+        return JoinedSource(joined.drafts, joined.requests, status, joined.events)
 
     async def stored(self, after: int) -> Subscription:
         """The facts after a cursor."""

@@ -23,6 +23,8 @@ from weft.events import (
     Event,
     FactBase,
     RequestOffered,
+    SessionStatus,
+    Status,
     TextDelta,
     ThinkingDelta,
     TokenReceived,
@@ -55,6 +57,8 @@ class JoinedSource(NamedTuple):
     """The answers in flight."""
     requests: tuple[Request, ...]
     """What waits for an answer of the user."""
+    status: Status
+    """What the session does."""
     events: Subscription
     """What goes on from there, or from a cursor."""
 
@@ -94,7 +98,7 @@ class PortEvents:
         # No wait between these: what came in between would be shown twice or never.
         events = self._port.subscribe(after=after, live=True, retell=True)
         requests = tuple(self._port.state.turn.requests.values())
-        return JoinedSource(self._port.drafts, requests, events)
+        return JoinedSource(self._port.drafts, requests, self._port.status, events)
 
     async def stored(self, after: int) -> Subscription:
         """See `EventSource`."""
@@ -269,7 +273,14 @@ class SessionRelay:
                 if self._is_local or self.is_over:
                     return
                 # Another process had it and is gone: whoever has it now goes on from the cursor.
-                self._take_over(await self._source.join(after=self.seq))
+                joined = await self._source.join(after=self.seq)
+                self._take_over(joined)
+                # Nobody told it: the process that would have is gone.
+                self._pending.add(
+                    SessionStatus(
+                        session_id=self._session_id, after_seq=self.seq, status=joined.status
+                    )
+                )
                 self._flush()
                 self._hand_out(self._as_it_stands(None))
         except WeftError:
