@@ -15,6 +15,7 @@ from tests.support.page_socket import PageConnection, page_socket
 from tests.support.served_world import ServedWorld, serving
 from tests.support.world import PATIENCE, World, crash
 from weft.api import Draft
+from weft.errors import SessionNotFound
 from weft.events import (
     AnswerRestarted,
     Event,
@@ -446,6 +447,21 @@ async def test_a_session_whose_events_cannot_be_read_takes_no_other_along(
         await served.good("POST", f"/sessions/{good}/message", {"content": "Go."})
         assert (await gathered(served, good, ended))[-1]["kind"] == "turn_finished"
         assert "could not be relayed" in caplog.text
+
+
+async def test_a_session_that_goes_while_a_reader_comes_ends_the_stream_and_is_no_fault_of_ours(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(self: SessionEvents, after: int | None = None) -> None:
+        raise SessionNotFound(self.session_id)
+
+    async with serving(plain_world, ScriptedModel([])) as served:
+        session = await started(served)
+        monkeypatch.setattr(SessionEvents, "join", gone)
+        async with served.follow(f"/sessions/{session}/events") as reader:
+            with anyio.fail_after(PATIENCE):
+                assert [event async for event in reader.events()] == []
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 async def test_a_cursor_that_is_ahead_of_the_relay_gets_no_fact_again(plain_world: World) -> None:

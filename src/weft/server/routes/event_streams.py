@@ -8,7 +8,7 @@ from typing import Literal
 
 import anyio
 
-from weft.errors import UsageError
+from weft.errors import UsageError, WeftError
 from weft.server.operation import CLIENT_HEADER, ApiCall, ApiOperation, QueryFields
 from weft.server.relay import check_cursor
 from weft.server.sse import EventResponse, piece_of
@@ -41,10 +41,13 @@ async def _events(call: ApiCall) -> EventResponse:
         why = ""
         with nullcontext() if client is None else call.parts.clients.following(client):
             ticks = call.parts.relays.follow_session(app, session, after, lost)
-            async with aclosing(ticks):
-                async for tick in ticks:
-                    if tick.events:
-                        yield tick.sse
+            try:
+                async with aclosing(ticks):
+                    async for tick in ticks:
+                        if tick.events:
+                            yield tick.sse
+            except WeftError:
+                return  # it cannot be reached now: the reader comes back, and is told why
         if not call.parts.relays.is_closing.is_set():
             with anyio.move_on_after(END_SECONDS):
                 why = await session.wait()
