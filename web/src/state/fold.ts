@@ -287,11 +287,6 @@ function fact(state: SessionState, event: Event): SessionState {
       const others = state.requests.filter((each) => each.request_id !== event.request_id);
       return { ...state, requests: [...others, event as unknown as Request] };
     }
-    case "request_offered": {
-      const offered = event.request as Request;
-      const isKnown = state.requests.some((each) => each.request_id === offered.request_id);
-      return isKnown ? state : { ...state, requests: [...state.requests, offered] };
-    }
     case "permission_resolved":
     case "question_answered": {
       const answered = new Map(state.answered);
@@ -593,6 +588,11 @@ function signal(state: SessionState, event: Event): SessionState {
       const uid = event.call_uid as string;
       output.set(uid, ((output.get(uid) ?? "") + (event.chunk as string)).slice(-OUTPUT_KEPT));
       return { ...state, output };
+    }
+    case "request_offered": {
+      const offered = event.request as Request;
+      const isKnown = state.requests.some((each) => each.request_id === offered.request_id);
+      return isKnown ? state : { ...state, requests: [...state.requests, offered] };
     }
     case "llm_retry":
       return {
