@@ -57,6 +57,7 @@ from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
 from weft.repo.definitions import Definition
 from weft.repo.project_index import IndexStatus, Symbol
+from weft.runtime.daily_usage import DailyUsage
 from weft.runtime.decisions.decision_purge import PurgeReport
 from weft.runtime.fan.kept_candidate import KeepOutcome
 from weft.runtime.mcp.project_servers import ProjectMcpServers
@@ -67,7 +68,7 @@ from weft.runtime.workspaces.file_view import ProjectFile
 from weft.runtime.workspaces.language_status import ServerStatus
 from weft.server.client.remote_events import LiveChoice
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
-from weft.state import EditBoundary, QueueEntry, TouchedFile
+from weft.state import EditBoundary, QueueEntry, Request, TouchedFile
 from weft.store import Draft, Store
 from weft.store.location import StoreArgument
 from weft.tools import Tool
@@ -91,6 +92,7 @@ class Subscription:
 class Joined:
     seq: int
     drafts: tuple[Draft, ...]
+    requests: tuple[Request, ...]
     events: Subscription
 
 class AnswerStream:
@@ -729,6 +731,7 @@ class App:
     def index(self) -> AppIndex: ...
     def fan(self, fan_id: str) -> Fan: ...
     def fans(self) -> list[FanSummary]: ...
+    def usage_by_day(self, days: int = 30) -> list[DailyUsage]: ...
     @property
     def memory(self) -> AppMemory: ...
     def subscribe(self, topic: str) -> SessionListEvents | RepoEvents: ...
@@ -780,6 +783,7 @@ class RemoteEvents:
 class RemoteJoined:
     seq: int
     drafts: tuple[Draft, ...]
+    requests: tuple[Request, ...]
     events: RemoteEvents
 
 class RemoteFan:

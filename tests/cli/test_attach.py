@@ -227,6 +227,38 @@ async def test_a_chat_goes_on_when_the_server_was_started_again(shared_world: Wo
             await remote.aclose()
 
 
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_question_that_was_open_when_the_server_went_is_put_again(
+    shared_world: World, answers: bool
+) -> None:
+    """Also where the user answered it while nobody was there to take the answer."""
+    write = CallTool(name="write", args={"path": "a.txt", "content": "x"})
+    async with anyio.create_task_group() as group:
+        async with _served(shared_world, ScriptedModel([write])) as served:
+            port = served.port
+            remote, chat, screen = _made(served)
+            group.start_soon(chat.run)
+            screen.typed("Write it.")
+            asked = await screen.choice()
+        await screen.until(lambda: any("is lost" in each for each in screen.notices))
+        if answers:
+            screen.answer(0)
+            await screen.noted("cannot be reached")
+        async with _served(shared_world, ScriptedModel(["Written."]), port=port):
+            await screen.noted(INTERRUPTED)
+            if not answers:
+                await screen.until(lambda: screen.question is None)
+            screen.typed("")
+            assert (await screen.choice()).title == asked.title
+            screen.answer(0)
+            await screen.until(lambda: screen.words() == "Written.")
+            await screen.idle()
+            screen.typed(ChatClosed())
+            await chat.leave()
+            await remote.aclose()
+    assert shared_world.read("a.txt") == "x"
+
+
 async def test_commands_of_a_conversation_work_on_a_server(plain_world: World) -> None:
     model = ScriptedModel(["One.", "Two.", "Three."])
     async with _served(plain_world, model) as served, _chat(served) as (chat, screen):

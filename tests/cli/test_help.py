@@ -125,3 +125,9 @@ def test_no_two_slash_commands_share_a_name() -> None:
     found = find_slash("/q")
     assert found is not None
     assert found.name == "/quit"
+
+
+def test_the_help_of_a_command_names_the_options_that_it_takes_without_another_word() -> None:
+    shown = verb_help(("serve",), 100)
+    assert "status" in shown
+    assert "--detach" in shown

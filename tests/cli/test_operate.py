@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.support.weft_program import WeftProgram, text
+from tests.support.weft_program import WeftProgram, call, text
 from tests.support.world import PATIENCE, World
 from weft.cli.operate.session_overview import SessionLine, in_order, overview
 from weft.events import PermissionRequest
@@ -107,6 +107,46 @@ def test_a_session_is_read_queued_and_stopped_from_outside(weft: WeftProgram) ->
     rows = json.loads(weft.run("ps", "--json").stdout)
     assert [(row["title"], row["state"]) for row in rows] == [("Outside", "idle")]
     assert "Outside" in weft.run("ps").stdout
+
+
+@pytest.mark.process
+def test_a_message_to_a_session_of_no_process_is_worked_on_by_a_server(short: WeftProgram) -> None:
+    """The command itself ends at once, and a turn of its own process would end with it."""
+    write = call("write", path="b.txt", content="x")
+    script = short.script("Hello.", [write], "Written.")
+    short.run("-p", "-m", script, "--name", "Outside", "Say hello")
+    try:
+        sent = short.run("queue", "Outside", "Write it")
+        assert "started" in sent.stderr
+        session = json.loads(short.run("ps", "--json").stdout)[0]["id"]
+        followed = short.start("logs", session, "-f")
+        assert followed.stdout is not None
+        with followed:
+            assert any(b"Write it" in line for line in followed.stdout)
+            followed.terminate()
+        assert _state_when(short, "needs you") == "write"
+        assert f"write b.txt (`weft attach {session}` answers)" in short.run("logs", session).stderr
+        assert short.run("queue", "Outside", "And then").stderr == "queued\n"
+        assert short.run("stop", "Outside").stderr == "stopped; 1 queued message stays\n"
+    finally:
+        assert short.run("serve", "stop").returncode == 0
+
+
+def _state_when(weft: WeftProgram, state: str) -> str:
+    """What a session asks for, once it is in this state."""
+    watched = weft.start("ps", "--watch", "--json")
+    assert watched.stdout is not None
+    with watched:
+        text = ""
+        for line in watched.stdout:
+            text += line.decode()
+            if line == b"]\n":
+                [row] = json.loads(text)
+                if row["state"] == state:
+                    break
+                text = ""
+        watched.terminate()
+    return str(row["asks"])
 
 
 @pytest.mark.process

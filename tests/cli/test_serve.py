@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -34,7 +35,11 @@ def test_a_server_listens_on_loopback_unless_it_is_told_otherwise() -> None:
         (["serve", "--host", "0.0.0.0"], "--public"),
         (["serve", "--unix", "s", "--port", "1"], "--unix"),
         (["web", "--host", "10.0.0.1"], "--public"),
-        (["serve", "--public", "--password-file", "/no/such/file"], "/no/such/file"),
+        (["serve", "--public"], "--host"),
+        (
+            ["serve", "--public", "--host", "::", "--password-file", "/no/such/file"],
+            "/no/such/file",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words: list[str], says: str) -> None:
@@ -93,6 +98,30 @@ async def test_a_reader_sees_each_fact_once_through_a_kill_and_a_restart(
             await session.send_prompt("Go on.")
             await read_turn(events)
     assert seen == list(range(1, seen[-1] + 1))
+
+
+@pytest.mark.process
+def test_a_server_takes_more_connections_than_the_files_of_a_usual_program(
+    weft: WeftProgram,
+) -> None:
+    port = free_port()
+    few = ["bash", "-c", 'ulimit -Sn 100; exec "$@"', "bash"]
+    words = [*few, *weft.argv("serve", "--port", str(port))]
+    server = subprocess.Popen(words, env=weft.environment, cwd=weft.project, stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    held: list[socket.socket] = []
+    with server.stdout:
+        try:
+            assert server.stdout.readline().startswith(b"weft serves ")
+            held += [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+            url = f"http://127.0.0.1:{port}/api/health"
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                assert answer.status == 200
+        finally:
+            for each in held:
+                each.close()
+            server.kill()
+            server.wait()
 
 
 @pytest.mark.process

@@ -14,10 +14,12 @@ from tests.support.world import World, crash, facts, message_lines, request_line
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import ErrorRaised, NewMessage, SessionRestarted, SystemNote
+from weft.ids import BlobId
 from weft.messages import File, Image, Text
 from weft.providers import ChatMessage, ModelInfo
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
+from weft.sha256 import sha256
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +106,26 @@ async def test_pictures_and_files_reach_the_model_and_survive(world: World) -> N
         assert first.parts == content
 
 
+async def test_a_content_named_by_its_hash_is_the_messages_own(world: World) -> None:
+    """It is there when the session that brought it is gone."""
+    long = "word " * 20_000
+    model = ScriptedModel(["One.", "Two.", "Three."])
+    async with world.open(model) as app:
+        first = await app.sessions.start_session(session_id="first")
+        await first.send_message(long)
+        blob = BlobId(sha256(long.encode()).hexdigest())
+        second = await app.sessions.start_session(session_id="second")
+        await second.send_message((File(name="a.txt", blob=blob), Text(text="?", blob=blob)))
+        await app.sessions.delete_session("first")
+    async with world.open(model) as app:
+        await (await app.sessions.get("second")).send_message("And now?")
+        exported = await app.sessions.export_session("second", "md")
+    first_message = model.requests[-1].messages[0]
+    assert isinstance(first_message, ChatMessage)
+    assert [getattr(part, "text", "") for part in first_message.parts] == [long, long]
+    assert long in exported
+
+
 async def test_text_and_pictures_may_be_listed_as_they_come(world: World) -> None:
     model = ScriptedModel(["A cat."])
     async with world.open(model) as app:
@@ -158,6 +180,15 @@ NONSENSE: dict[str, Change] = {
     "bytes": lambda s: s.send_message(b"hello"),  # type: ignore[arg-type]
     "a picture that is no base64": lambda s: s.send_message(
         (Image(media_type="image/png", data="ab!c" * 20_000 + "x"),)
+    ),
+    "a picture by a content that is not stored": lambda s: s.send_message(
+        (Image(media_type="image/png", blob=BlobId("")),)
+    ),
+    "a text by a content that is not stored": lambda s: s.queue_follow_up(
+        (Text(text="x", blob=BlobId("0" * 64)),)
+    ),
+    "a file by a content that is not stored": lambda s: s.send_prompt(
+        (File(name="a.md", blob=BlobId("0" * 64)),)
     ),
     "a picture without content": lambda s: s.send_message((Image(media_type="image/png"),)),
     "a picture without a type": lambda s: s.send_message((Image(media_type="", data="aGVsbG8="),)),

@@ -23,6 +23,24 @@ async def test_a_path_of_no_folder_is_refused_with_a_sentence(
             assert (answer.status, answer.kind) == (400, "UsageError"), answer.body
 
 
+@pytest.mark.parametrize("path", ["", ".", "src", "../x"])
+async def test_a_folder_is_named_by_its_whole_path(plain_world: World, path: str) -> None:
+    """Another would be looked for below the folder that the server happens to run in."""
+    async with serving(plain_world, ScriptedModel([])) as served:
+        for target, body in (("/projects", {"path": path}), ("/sessions", {"project_path": path})):
+            answer = await served.call("POST", target, body)
+            assert (answer.status, answer.kind) == (400, "UsageError")
+            assert "whole path" in answer.json["error"]["message"]
+        assert await served.good("GET", "/sessions/active") == []
+
+
+async def test_a_project_that_is_not_known_is_named_as_one(plain_world: World) -> None:
+    async with serving(plain_world, ScriptedModel([])) as served:
+        answer = await served.call("GET", "/projects/nope/trust")
+        assert (answer.status, answer.kind) == (404, "project")
+        assert "no project 'nope'" in answer.json["error"]["message"]
+
+
 async def test_a_boundary_of_what_can_be_no_file_is_refused(plain_world: World) -> None:
     async with serving(plain_world, ScriptedModel([])) as served:
         session = (await served.good("POST", "/sessions", {}))["id"]
@@ -103,7 +121,7 @@ async def test_a_viewer_watches_until_it_drives(plain_world: World) -> None:
         ("POST", "/sessions/{id}/prompt", {"content": 1}, 400, "UsageError"),
         ("POST", "/sessions", {"model": "no-such"}, 400, "UsageError"),
         ("POST", "/projects", {"path": "/no/such/folder"}, 400, "UsageError"),
-        ("GET", "/projects/none/config", None, 404, "SessionNotFound"),
+        ("GET", "/projects/none/config", None, 404, "project"),
         ("GET", "/projects/main/blobs/00", None, 400, "UsageError"),
         ("GET", "/looms/nod_none", None, 404, "NodeNotFound"),
         ("GET", "/nothing", None, 404, "path"),

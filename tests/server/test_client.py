@@ -10,11 +10,13 @@ import pytest
 import weft
 from tests.support.served_world import serving
 from tests.support.world import PATIENCE, World
+from weft.clock import ManualClock
 from weft.errors import NoPendingRequest, SessionNotFound, StoreUnavailable, UsageError, WeftError
 from weft.events import FactBase, PermissionRequest, TextDelta, TurnFinished
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
-from weft.server import ServerAddress
+from weft.server import ServerAddress, gate
+from weft.server.client import server_link
 
 pytestmark = pytest.mark.anyio
 
@@ -137,3 +139,24 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 def test_a_server_that_there_is_no_token_for_is_named() -> None:
     with pytest.raises(UsageError, match="weft serve"):
         weft.connect("http://127.0.0.1:1")
+
+
+async def test_a_call_that_is_one_too_many_is_made_again_a_moment_later(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "CALLS_A_MINUTE", 6)
+    monkeypatch.setattr(server_link, "BUSY_SECONDS", 0.0)
+    clock = ManualClock()
+    async with (
+        serving(plain_world, ScriptedModel([]), clock=clock) as served,
+        weft.connect(served.server.url, served.token) as app,
+    ):
+        for _ in range(6):
+            assert await app.sessions.list_active() == []
+        with pytest.raises(StoreUnavailable, match="too many calls"):
+            await app.sessions.list_active()
+        clock.advance(60)
+        session = await app.sessions.start_session()
+        events = await session.subscribe()
+        assert events.is_open
+        await events.aclose()

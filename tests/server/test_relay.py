@@ -13,8 +13,9 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.support.page_socket import PageConnection, page_socket
 from tests.support.served_world import ServedWorld, serving
-from tests.support.world import PATIENCE, World
+from tests.support.world import PATIENCE, World, crash
 from weft.api import Draft
+from weft.errors import SessionNotFound
 from weft.events import (
     AnswerRestarted,
     Event,
@@ -26,7 +27,7 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Node, Text
-from weft.providers.script import SayText, Stall
+from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.relay.session_relay import (
     MOST_BYTES,
@@ -291,6 +292,75 @@ async def test_a_server_that_was_stopped_and_started_again_goes_on_with_the_curs
     assert seen == list(range(1, seen[-1] + 1))
 
 
+@pytest.mark.requirement("event:RequestOffered")
+@pytest.mark.parametrize("wire", ["sse", "socket"])
+async def test_a_request_that_was_open_when_the_server_went_is_offered_again_under_its_id(
+    shared_world: World, wire: str
+) -> None:
+    world = shared_world
+    write = CallTool(name="write", args={"path": "a.txt", "content": "x"})
+    async with serving(world, ScriptedModel([write])) as served:
+        port, session = served.port, await started(served)
+        await served.good("POST", f"/sessions/{session}/prompt", {"content": "Write it."})
+        asked = await _asked(served, session)
+    async with serving(world, ScriptedModel(["Written."]), port=port) as served:
+        offered = await _offered(served, session, wire, after=asked["seq"])
+        assert (offered["request"], "seq" in offered) == (asked, False)
+        # One that comes from before it is told by the fact itself, once.
+        assert (await _asked(served, session))["request_id"] == asked["request_id"]
+        answer = f"/sessions/{session}/requests/{asked['request_id']}"
+        await served.good("POST", answer, {"action": "allow_once"})
+        await served.good("POST", f"/sessions/{session}/continue", {})
+        async with served.follow(f"/sessions/{session}/events?after={asked['seq']}") as reader:
+            with anyio.fail_after(PATIENCE):
+                kinds = []
+                async for event in reader.events():
+                    kinds.append(event["kind"])
+                    if ended(event):
+                        break
+        assert "request_offered" not in kinds
+    assert world.read("a.txt") == "x"
+
+
+async def _asked(served: ServedWorld, session: str) -> dict[str, Any]:
+    """The request of a session, as its log has it; an offer before it is a fault."""
+    async with served.follow(f"/sessions/{session}/events?after=0") as reader:
+        with anyio.fail_after(PATIENCE):
+            async for event in reader.events():
+                assert event["kind"] != "request_offered"
+                if event["kind"] == "permission_request":
+                    return event
+    raise AssertionError("it does not ask")
+
+
+async def _offered(served: ServedWorld, session: str, wire: str, after: int) -> dict[str, Any]:
+    with anyio.fail_after(PATIENCE):
+        if wire == "sse":
+            async with served.follow(f"/sessions/{session}/events?after={after}") as reader:
+                return await anext(reader.events())
+        async with page_socket(served) as page:
+            await page.say(follow=session, after=after)
+            return await anext(page.events(session))
+
+
+async def test_a_reader_learns_that_the_process_of_its_session_is_gone(shared_world: World) -> None:
+    """Its connection stands, and the last that it heard was that a turn is at work."""
+    dying = ScriptedModel([(SayText(text="half"), Stall(gate="g"))])
+    owner = await shared_world.open(dying).__aenter__()
+    session = await owner.sessions.start_session(session_id="s")
+    async with (
+        serving(shared_world, ScriptedModel([])) as served,
+        served.follow("/sessions/s/events?after=0") as reader,
+    ):
+        await session.send_prompt("Go.")
+        with anyio.fail_after(PATIENCE):
+            await dying.gate("g").reached.wait()
+            await crash(owner)
+            async for event in reader.events():
+                if event.get("status") == "interrupted":
+                    break
+
+
 def narrow_socket(port: int) -> socket.socket:
     """A connection whose side of the kernel's buffers is small."""
     made = socket.socket()
@@ -377,6 +447,21 @@ async def test_a_session_whose_events_cannot_be_read_takes_no_other_along(
         await served.good("POST", f"/sessions/{good}/message", {"content": "Go."})
         assert (await gathered(served, good, ended))[-1]["kind"] == "turn_finished"
         assert "could not be relayed" in caplog.text
+
+
+async def test_a_session_that_goes_while_a_reader_comes_ends_the_stream_and_is_no_fault_of_ours(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(self: SessionEvents, after: int | None = None) -> None:
+        raise SessionNotFound(self.session_id)
+
+    async with serving(plain_world, ScriptedModel([])) as served:
+        session = await started(served)
+        monkeypatch.setattr(SessionEvents, "join", gone)
+        async with served.follow(f"/sessions/{session}/events") as reader:
+            with anyio.fail_after(PATIENCE):
+                assert [event async for event in reader.events()] == []
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 async def test_a_cursor_that_is_ahead_of_the_relay_gets_no_fact_again(plain_world: World) -> None:

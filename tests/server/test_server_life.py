@@ -20,7 +20,7 @@ from tests.support.world import PATIENCE, World
 from weft.errors import UsageError
 from weft.providers.script import SayText, Stall
 from weft.providers.scripted import ScriptedModel
-from weft.server import RecordLock, ServerAddress, ServerRecord, running_servers
+from weft.server import RecordLock, ServerAddress, ServerRecord, running_servers, server_record
 from weft.server.http_protocol import HEAD_SECONDS, StrictHttpProtocol
 from weft.server.serve import bound_socket, check_address
 
@@ -217,6 +217,30 @@ def test_the_record_of_a_dead_server_is_taken_away(tmp_path: Path) -> None:
     (tmp_path / "2.json").write_text("{}")
     assert running_servers(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("looks", ["holds the lock", "takes the record away"])
+def test_a_server_that_starts_while_another_process_looks_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: str
+) -> None:
+    """Who looks takes the lock for an instant, to see whether a server lives."""
+    real, looked = server_record._locked, list[int]()
+
+    def beside(descriptor: int) -> bool:
+        looked.append(descriptor)
+        if len(looked) == 1 and looks == "holds the lock":
+            return False
+        if len(looked) == 1:
+            (tmp_path / "1.json").unlink()
+        return real(descriptor)
+
+    record = ServerRecord(pid=1, url="http://x", project_path="/", started=0.0, token_file="")
+    lock = RecordLock(tmp_path, "1")
+    monkeypatch.setattr(server_record, "_locked", beside)
+    lock.hold(record)
+    monkeypatch.undo()
+    assert running_servers(tmp_path) == [record]
+    lock.release()
 
 
 async def test_a_client_that_never_finishes_its_request_is_let_go() -> None:

@@ -588,6 +588,7 @@ LIVE = (
     "ContextUsage",
     "ClientAttached",
     "DriverChanged",
+    "RequestOffered",
     "TokenReceived",
     "Replaced",
 )
@@ -605,11 +606,13 @@ _WOVEN = {
     "BranchesEnded",
 }
 """Kinds that only text trees make; their own tests show them."""
+_RELAYED = {"RequestOffered"}
+"""Kinds that only the wire has; the tests of the relay show them."""
 
 TOUR_EVENTS = tuple(
     f"event:{kind}"
     for kind in (*FACTS, *LIVE)
-    if kind not in (*_LATER, *_PLANNED, *_WOVEN) and not kind.startswith("Fan")
+    if kind not in (*_LATER, *_PLANNED, *_WOVEN, *_RELAYED) and not kind.startswith("Fan")
 )
 """The kinds that a tour through a session must show."""
 

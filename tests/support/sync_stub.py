@@ -48,7 +48,12 @@ Edit those, and write it again.
 
 CLASSES: dict[type, tuple[str, ...]] = {
     Subscription: ("cursor: int",),
-    Joined: ("seq: int", "drafts: tuple[Draft, ...]", "events: Subscription"),
+    Joined: (
+        "seq: int",
+        "drafts: tuple[Draft, ...]",
+        "requests: tuple[Request, ...]",
+        "events: Subscription",
+    ),
     AnswerStream: (),
     SessionListEvents: (),
     RepoEvents: (),
@@ -65,7 +70,12 @@ CLASSES: dict[type, tuple[str, ...]] = {
     GenerationStore: (),
     App: ("config: Config", "project_path: str"),
     RemoteEvents: ("cursor: int | None", "end_reason: str"),
-    RemoteJoined: ("seq: int", "drafts: tuple[Draft, ...]", "events: RemoteEvents"),
+    RemoteJoined: (
+        "seq: int",
+        "drafts: tuple[Draft, ...]",
+        "requests: tuple[Request, ...]",
+        "events: RemoteEvents",
+    ),
     RemoteFan: (),
     RemoteSession: (
         "id: SessionId",
@@ -115,6 +125,7 @@ class Writer:
         self._imports: set[tuple[str, str]] = {
             ("weft.ids", "SessionId"),
             ("weft.config", "Config"),
+            ("weft.state", "Request"),
             ("weft.store", "Draft"),
         }
         self._ours = {cls.__name__ for cls in CLASSES}

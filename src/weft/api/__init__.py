@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.providers import ModelInfo
     from weft.repo.definitions import Definition
     from weft.repo.project_index import IndexStatus, Symbol
+    from weft.runtime.daily_usage import DailyUsage
     from weft.runtime.fan.kept_candidate import KeepOutcome
     from weft.runtime.session_topic import SessionsChanged
     from weft.runtime.workspaces.file_view import ProjectFile
@@ -61,6 +62,7 @@ __all__ = [
     "ChildInfo",
     "CompactionReport",
     "ContextZone",
+    "DailyUsage",
     "DecisionFormat",
     "Definition",
     "Delta",
@@ -122,6 +124,7 @@ _HOMES = {
     "Answer": "weft.api.model_query",
     "AnswerStream": "weft.api.model_query",
     "CompactionReport": "weft.api.reports",
+    "DailyUsage": "weft.runtime.daily_usage",
     "DecisionFormat": "weft.api.decisions.project",
     "Definition": "weft.repo.definitions",
     "Delta": "weft.api.model_query",

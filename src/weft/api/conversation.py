@@ -21,6 +21,7 @@ from weft.errors import SessionInterrupted, SessionStopped, UsageError, WeftErro
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, client_id, new_id
 from weft.messages import Content, Image, Part, as_parts
+from weft.runtime.session_host import SessionHost
 from weft.session import (
     AbortReceipt,
     AbortTurn,
@@ -90,7 +91,7 @@ class ConversationCalls(SessionBase):
             SessionBusy: a turn runs and `queue` is False.
         """
         command = SendPrompt(
-            parts=await _fitted(content),
+            parts=await _fitted(content, self._host),
             when_busy="follow_up" if queue else "refuse",
             options=self._options(options),
             waits=True,
@@ -169,7 +170,7 @@ class ConversationCalls(SessionBase):
     ) -> Accepted:
         return await self._call(
             SendPrompt(
-                parts=await _fitted(content),
+                parts=await _fitted(content, self._host),
                 when_busy=when_busy,
                 options=self._options(options),
                 input_id=input_id_of(input_id),
@@ -208,7 +209,7 @@ class ConversationCalls(SessionBase):
         self, entry_id: str, content: Content, *, input_id: str | None = None
     ) -> None:
         """Change what a queued message says."""
-        parts = await _fitted(content)
+        parts = await _fitted(content, self._host)
         await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, **self._by(input_id)))
 
     async def remove_queued(self, entry_id: str, *, input_id: str | None = None) -> None:
@@ -481,9 +482,18 @@ class ConversationCalls(SessionBase):
         )
 
 
-async def _fitted(content: Content) -> tuple[Part, ...]:
-    """The parts of a message, every picture of them one that models take."""
+async def _fitted(content: Content, host: SessionHost) -> tuple[Part, ...]:
+    """The parts of a message: every content that they name there, every picture of them one that
+    models take.
+
+    Raises:
+        UsageError: a content is named that is not stored, or may not be read.
+    """
     parts = as_parts(content)
+    if any(getattr(part, "blob", None) is not None for part in parts):
+        from weft.runtime.named_contents import with_contents  # few messages name one
+
+        parts = await with_contents(parts, host)
     if not any(isinstance(part, Image) for part in parts):
         return tuple(parts)
     from weft.tools.pictures import fitted_parts  # with the first picture: start-up time

@@ -28,7 +28,7 @@ from weft.messages import ToolCall, ToolResult, typed_text
 # Handed on under its own name: the screens show models, and may not import providers.
 from weft.providers import ModelInfo as ModelInfo
 from weft.session import Subscription
-from weft.state import TouchedFile
+from weft.state import Request, TouchedFile
 from weft.state.files import OriginalFile
 from weft.store import Draft, Store
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
@@ -53,6 +53,8 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     """The answers in flight in that moment, each with what has come of its text, reasoning and
     tool calls; the one that was begun last at the end.
     """
+    requests: tuple[Request, ...]
+    """What waits for an answer of the user in that moment."""
     events: Subscription
     """What was missed since the cursor, up to `seq`; then new events, which go on from `drafts`."""
 
@@ -188,7 +190,9 @@ class InspectionCalls(SessionBase):
         place, port = cursor_of(after), await self._port()
         # No wait between these: what came in between would be shown twice or never.
         events = port.subscribe(after=place, live=True, retell=True)
-        joined = Joined(seq=port.state.seq, drafts=port.drafts, events=events)
+        state = port.state
+        requests = tuple(state.turn.requests.values())
+        joined = Joined(seq=state.seq, drafts=port.drafts, requests=requests, events=events)
         self._subscriptions = [weakref.ref(each) for each in (*self._readers(), events)]
         return joined
 

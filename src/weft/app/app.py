@@ -64,6 +64,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.loom import GenerationStore
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
+    from weft.runtime.daily_usage import DailyUsage, UsageCounter
     from weft.runtime.index_access import IndexAccess
     from weft.runtime.mcp.project_servers import ProjectMcpServers
     from weft.runtime.ports.hooked import HookSource
@@ -173,6 +174,7 @@ class App:
         self._shared: Services | None = None
         self._decisions: ProjectDecisions | None = None
         self._loom: GenerationStore | None = None
+        self._usage: UsageCounter | None = None
 
     def _prompt_terms(self) -> PromptTerms:
         # As the runner finds it, which is made with the first command.
@@ -261,6 +263,19 @@ class App:
         from weft.api.fan import list_fans  # as above
 
         return await list_fans(self.host, self.project_path)
+
+    async def usage_by_day(self, days: int = 30) -> list[DailyUsage]:
+        """What all sessions of the store have used in the last days, by day, project and model, the
+        newest day first; what was deleted with its session is not counted.
+
+        Raises:
+            UsageError: too many days, or none.
+        """
+        if self._usage is None:
+            from weft.runtime.daily_usage import UsageCounter  # few ask
+
+            self._usage = UsageCounter(self.store, self._clock)
+        return await self._usage.by_day(days)
 
     @property
     def memory(self) -> AppMemory:

@@ -87,7 +87,10 @@ def _verb_lines(verb: CommandSpec, name: str, width: int) -> list[str]:
             (f"{each.name} {each.words}".rstrip(), each.about + _default(each, verb))
             for each in verb.verbs
         ]
-        return [*lines, "", "Commands:", *_rows(rows, width), *_example_lines(verb)]
+        lines += ["", "Commands:", *_rows(rows, width)]
+        if verb.options:  # those of the command that is meant where none is named
+            lines += ["", "Options:", *_option_rows(options_of(verb), width)]
+        return [*lines, *_example_lines(verb)]
     options = _option_rows(options_of(verb), width)
     return [*lines, "", "Options:", *options, *_example_lines(verb)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from weft.events.base import SignalBase
+from weft.events.facts.requests import PermissionRequest, QuestionAsked
 from weft.ids import CallUid, NodeId, SessionId
 
 Status: TypeAlias = Literal[
@@ -114,6 +115,12 @@ class DriverChanged(SignalBase, frozen=True, tag="driver_changed"):
     client: str = ""
 
 
+class RequestOffered(SignalBase, frozen=True, tag="request_offered"):
+    """A request that waits for an answer, told again to a reader that comes back behind it."""
+
+    request: PermissionRequest | QuestionAsked
+
+
 class TokenReceived(SignalBase, frozen=True, tag="token_received"):
     """One more piece of a branch that is being generated."""
 
@@ -155,6 +162,7 @@ Signal: TypeAlias = (
     | ContextUsage
     | ClientAttached
     | DriverChanged
+    | RequestOffered
     | TokenReceived
     | Replaced
 )

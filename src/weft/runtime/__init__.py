@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for wires: start-up time
-    from weft.runtime.relay.session_relay import RelayHub
+    from weft.runtime.relay.session_relay import JoinedSource, RelayHub
     from weft.runtime.relay.wire_codec import (
         DraftEvent,
         EncodedEvents,
@@ -25,6 +25,7 @@ __all__ = [
     "DraftEvent",
     "EncodedEvents",
     "ErrorBody",
+    "JoinedSource",
     "RelayHub",
     "decode_wire_event",
     "error_body",
@@ -35,6 +36,7 @@ _HOMES = {
     "DraftEvent": "relay.wire_codec",
     "EncodedEvents": "relay.wire_codec",
     "ErrorBody": "relay.wire_codec",
+    "JoinedSource": "relay.session_relay",
     "RelayHub": "relay.session_relay",
     "decode_wire_event": "relay.wire_codec",
     "error_body": "relay.wire_codec",

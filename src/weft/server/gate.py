@@ -136,6 +136,10 @@ class RequestGate:
             raise RequestRefusal(
                 415, "content_type", "send JSON, with the header Content-Type: application/json"
             )
+        if headers.get(b"content-encoding", "identity").strip().lower() != "identity":
+            raise RequestRefusal(415, "content_encoding", "send the body as it is, not packed")
+        if headers.get(b"transfer-encoding", "chunked").strip().lower() != "chunked":
+            raise RequestRefusal(501, "transfer_encoding", "a body comes whole or chunked")
         length = headers.get(b"content-length", "0")
         if not (length.isascii() and length.isdigit()):
             raise RequestRefusal(400, "content_length", "Content-Length is no number")

@@ -15,6 +15,11 @@ HEAD_SECONDS: Final = 20.0
 """How long the head of a request may take, from the connection or from its first byte."""
 
 
+WHOLE_SECONDS: Final = 60.0
+"""How long the rest of a request may take after its head, whether or not it is read: an answer may
+come before the body, and a client that goes on sending it would hold the connection for ever."""
+
+
 class RefusedHead(ValueError):
     """The head of a request that is answered with 400, and the connection closed."""
 
@@ -33,16 +38,16 @@ class StrictHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has come; it may not sit here without a word."""
         super().connection_made(transport)
-        self._expect_head()
+        self._expect(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone."""
         self._forget_deadline()
         super().connection_lost(exc)
 
-    def _expect_head(self) -> None:
+    def _expect(self, seconds: float) -> None:
         self._forget_deadline()
-        self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def _forget_deadline(self) -> None:
         if self._deadline is not None:
@@ -52,7 +57,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         self._weight = 0
-        self._expect_head()
+        self._expect(HEAD_SECONDS)
         super().on_message_begin()
         # A reader that does not read is let go at once: to close would wait for it.
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # a typed dictionary of theirs
@@ -73,8 +78,18 @@ class StrictHttpProtocol(HttpToolsProtocol):
         # An error in here makes the parser fail, and that is answered with 400.
         if not self.url.startswith(b"/") or self.url.startswith(b"//"):
             raise RefusedHead("only a path is taken as the target of a request")
-        self._forget_deadline()
+        self._expect(WHOLE_SECONDS)
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._forget_deadline()
+        super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Another protocol goes on with the connection."""
+        self._forget_deadline()
+        super().handle_websocket_upgrade()
 
     def _weigh(self, more: int) -> None:
         self._weight += more

@@ -119,6 +119,7 @@ def _responses(operation: ApiOperation, by_type: dict[int, Any]) -> dict[str, An
         status = str(operation.status)
         content = {operation.media_type: {"schema": by_type[id(operation.answer)]}}
         if operation.streams:
-            content["text/event-stream"] = {"schema": {"type": "string"}}
+            # Without a schema: it would be one of the whole stream, and is taken for an event's.
+            content["text/event-stream"] = {}
         done = {"description": operation.says, "content": content}
     return {status: done, "default": failed}

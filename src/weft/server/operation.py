@@ -125,6 +125,9 @@ class ApiCall:
         del app
         if client is None:
             return session
+        if self.request.scope["weft.role"] == "viewer":
+            # It has no client of its own; another's would be detached with its stream.
+            raise RequestRefusal(403, "viewer", "this token only reads; it speaks for no client")
         held = self.parts.clients.get(client)
         if held is None or held.id != session.id:
             raise RequestRefusal(404, "client", f"no client {client!r:.80} is attached here")

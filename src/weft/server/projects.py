@@ -18,6 +18,7 @@ from weft.api import Session, SessionRow
 from weft.app import App
 from weft.errors import SessionNotFound, StoreUnavailable, UsageError
 from weft.ids import SessionId
+from weft.server.errors import RequestRefusal
 from weft.sha256 import sha256
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class ServedProjects:
         """The application of a project by its name in paths.
 
         Raises:
-            UsageError: no project that is known has it.
+            RequestRefusal: no project that is known has it.
         """
         if key == MAIN:
             return self.main
@@ -106,7 +107,9 @@ class ServedProjects:
         for info in await self.known():
             if info.id == key:
                 return await self.at(info.path)
-        raise SessionNotFound(key)
+        raise RequestRefusal(
+            404, "project", f"no project {key!r:.80} is known; GET /api/projects lists them"
+        )
 
     async def known(self) -> list[ProjectInfo]:
         """The projects that are open, and those of stored sessions, newest first."""
@@ -142,7 +145,12 @@ class ServedProjects:
                 return await self.home_of(session_id)
             except SessionNotFound:
                 pass  # a new one, under an id that the caller chose
-        return self.main if folder is None else await self.at(_expanded(folder))
+        if folder is None:
+            return self.main
+        path = _expanded(folder)
+        if not os.path.isabs(path):
+            raise UsageError(f"name a folder by its whole path, not {folder!r:.200}")
+        return await self.at(path)
 
     async def home_of(self, session_id: str) -> App:
         """The application that a session belongs to; nothing is started."""

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import ssl
+import stat
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,7 @@ from weft.server.projects import ServedProjects
 from weft.server.router import api_router
 from weft.server.routes.mcp_route import mcp_route
 from weft.server.server_parts import ServerParts
+from weft.server.server_record import unix_name
 from weft.server.static import PageFiles, page_folder
 from weft.server.telemetry.traces import SessionTracer, SpanSink
 from weft.server.web_socket import page_endpoint
@@ -103,7 +105,7 @@ class WeftServer:
         self._socket = bound_socket(address)
         self.port: int = 0 if address.unix else self._socket.getsockname()[1]
         self.address = address
-        self.name = "unix" if address.unix else str(self.port)
+        self.name = unix_name(address.unix) if address.unix else str(self.port)
         """Tells it from the other servers of this user."""
         self.tokens = TokenStore(main.places.servers, self.name, self._clock, password)
         self.tokens.open(forget=forget)
@@ -280,7 +282,7 @@ def _unix_socket(path: str) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if _is_dead_socket(path):
-            os.unlink(path)
+            os.unlink(path)  # of what is no socket, the bind below says that it is in the way
         # Nobody else may connect between the bind and a change of mode.
         before = os.umask(0o177)
         try:
@@ -297,7 +299,8 @@ def _unix_socket(path: str) -> socket.socket:
 
 def _is_dead_socket(path: str) -> bool:
     """Whether a socket lies there that nobody listens on."""
-    if not os.path.exists(path):
+    # The kernel refuses a connection to a plain file in the same way: it must not be taken for one.
+    if not (os.path.lexists(path) and stat.S_ISSOCK(os.lstat(path).st_mode)):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:

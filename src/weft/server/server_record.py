@@ -19,10 +19,20 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import UsageError
+from weft.sha256 import sha256
 
 STOP_SECONDS: Final = 10.0
 LOOK_EVERY_SECONDS: Final = 0.05
+HOLD_TRIES: Final = 5
+"""How often a record is tried for: a server that lives holds it all the time."""
 ASK_SECONDS: Final = 5.0
+
+
+def unix_name(path: str) -> str:
+    """What tells the server on a unix socket from others: it follows from the socket's path."""
+    folder, name = os.path.split(os.path.abspath(path))
+    whole = os.path.join(os.path.realpath(folder), name)
+    return f"unix-{sha256(os.fsencode(whole)).hexdigest()[:12]}"
 
 
 class ServerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,15 +59,17 @@ class RecordLock:
             UsageError: a server that lives has this record.
         """
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _locked(descriptor):
+        for _ in range(HOLD_TRIES):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if _locked(descriptor) and _is_at(self.path, descriptor):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, msgspec.json.encode(record), 0)
+                self._descriptor = descriptor
+                return
+            # A process that looks has the lock for an instant, and may take the file away.
             os.close(descriptor)
-            raise UsageError(
-                f"a server is running here: `weft serve status` shows it ({self.path})"
-            )
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, msgspec.json.encode(record), 0)
-        self._descriptor = descriptor
+            time.sleep(LOOK_EVERY_SECONDS)
+        raise UsageError(f"a server is running here: `weft serve status` shows it ({self.path})")
 
     def release(self) -> None:
         """The server is gone."""
@@ -123,6 +135,13 @@ def _record(path: Path) -> ServerRecord | None:
         return None  # it is being written
     finally:
         os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _locked(descriptor: int) -> bool:

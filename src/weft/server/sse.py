@@ -40,6 +40,10 @@ class EventResponse(Response):
         """Send until the pieces end, the reader goes, or the server does."""
         headers = [each for each in self.raw_headers if each[0] != b"content-length"]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if scope["method"] == "HEAD":
+            await self._close_pieces()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
         # At once, so that a reader knows that it has joined.
         await send({"type": "http.response.body", "body": PING, "more_body": True})
         with self._scope:
@@ -64,10 +68,13 @@ class EventResponse(Response):
             async for piece in self._pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         finally:
-            with anyio.CancelScope(shield=True):
-                close = getattr(self._pieces, "aclose", None)
-                if close is not None:
-                    await close()
+            await self._close_pieces()
+
+    async def _close_pieces(self) -> None:
+        with anyio.CancelScope(shield=True):
+            close = getattr(self._pieces, "aclose", None)
+            if close is not None:
+                await close()
 
     async def _watch_reader(self, receive: Receive, scope: anyio.CancelScope) -> None:
         # One that only waits for its queue never learns that the client has left.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from weft.server.errors import error_response
 
@@ -34,6 +36,20 @@ def has_page(folder: Path | None = None) -> bool:
     return ((folder or page_folder()) / "index.html").is_file()
 
 
+class _Reading:
+    """An endpoint that is only read, and refuses the rest as the API does."""
+
+    def __init__(self, answer: Callable[[Request], Awaitable[Response]]) -> None:
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in ("GET", "HEAD"):
+            answer = await self._answer(Request(scope, receive))
+        else:
+            answer = error_response(405, "method", "this path takes GET", {"allow": "GET"})
+        await answer(scope, receive, send)
+
+
 class PageFiles:
     """Answers with files of one folder, and of no other."""
 
@@ -43,9 +59,9 @@ class PageFiles:
     def routes(self) -> list[Route]:
         """What is served besides the API."""
         return [
-            Route("/", self._index, methods=["GET"]),
-            *(Route(path, self._icon, methods=["GET"]) for path in ICONS),
-            Route("/assets/{name}", self._asset, methods=["GET"]),
+            Route("/", _Reading(self._index)),
+            *(Route(path, _Reading(self._icon)) for path in ICONS),
+            Route("/assets/{name}", _Reading(self._asset)),
         ]
 
     async def _index(self, request: Request) -> Response:
@@ -75,7 +91,7 @@ class PageFiles:
                 headers["content-encoding"] = "br"
             else:
                 content = await path.read_bytes()
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        except OSError:  # none of that name, or a name that no file can have
             if not await anyio.Path(self._folder / "index.html").exists():
                 return error_response(404, "page", NOT_BUILT)
             return error_response(404, "path", "there is no such file")

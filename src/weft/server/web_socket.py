@@ -20,6 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from weft.errors import WeftError
 from weft.server.gate import SUBPROTOCOL, abort_of
+from weft.server.relay import check_cursor
 
 if TYPE_CHECKING:
     from weft.server.server_parts import ServerParts
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 TOO_SLOW: Final = 4408
 BAD_FRAME: Final = 4400
+NOT_ALLOWED: Final = 4403
 TOO_MANY: Final = 4429
 GOING_AWAY: Final = 1012
 MOST_FOLLOWED: Final = 200
@@ -105,6 +107,10 @@ class PageSocket:
             if order.drop is not None and order.drop in self._followed:
                 self._followed.pop(order.drop).cancel()
             if order.client is not None:
+                if self._socket.scope["weft.role"] == "viewer":
+                    # What it names is detached with this connection, and it only reads.
+                    self._end(NOT_ALLOWED)
+                    return
                 self._clients = {order.client}
             if order.follow is not None:
                 if len(self._followed) >= MOST_FOLLOWED:
@@ -129,6 +135,7 @@ class PageSocket:
 
     async def _session(self, name: str, after: int | None) -> None:
         app, session = await self._parts.projects.session(name)
+        await check_cursor(app, session, after)
         ticks = self._parts.relays.follow_session(app, session, after, self._too_slow)
         try:
             async for tick in ticks:

@@ -39,6 +39,7 @@ from weft.events import (
     QuestionAnswered,
     QuestionAsked,
     QueuesRecalled,
+    RequestOffered,
     ResultsCleared,
     SessionRestarted,
     SessionStatus,
@@ -195,6 +196,8 @@ class SessionView:
                 return self._architect(event)
             case PermissionRequest() | QuestionAsked() | PermissionResolved() | QuestionAnswered():
                 return self._request(event)
+            case RequestOffered(request=request):
+                return self._request(request)
             case (
                 InputQueued()
                 | InputEdited()

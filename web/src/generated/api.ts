@@ -285,6 +285,14 @@ export interface ContextZone {
 export interface CursorQuery {
   after?: number | null;
 }
+/** What one model used in one project on one day. */
+export interface DailyUsage {
+  day: string;
+  project_path?: string;
+  model?: string;
+  calls?: number;
+  usage?: Usage;
+}
 /** What was decided. */
 export interface DecisionBody {
   input_id?: string | null;
@@ -1627,6 +1635,11 @@ export interface Usage {
   long_cache_tokens?: number;
   cost_usd?: number | null;
 }
+/** How many days, today included; and whether one project alone. */
+export interface UsageQuery {
+  days?: number;
+  project?: string | null;
+}
 /** What the session used: in all, and cut in several ways. */
 export interface UsageReport {
   total: Usage;
@@ -1671,6 +1684,8 @@ export interface Operations {
   health: { answer: HealthAnswer };
   /** Numbers of the server, in the text format of Prometheus. */
   metrics: { answer: string };
+  /** Tokens and cost of all stored sessions by day, project and model, newest day first. */
+  usage_by_day: { query?: { days?: number; project?: string | null }; answer: DailyUsage[] };
   /** Exchange a code for a token. */
   pair: { body: PairBody; answer: PairAnswer };
   /** Make a code for another page, which may drive or only read. */
@@ -2036,6 +2051,7 @@ export type OperationName = keyof Operations;
 export const PATHS: Record<OperationName, readonly [string, string]> = {
   health: ["GET", "/api/health"],
   metrics: ["GET", "/api/metrics"],
+  usage_by_day: ["GET", "/api/usage"],
   pair: ["POST", "/api/pair"],
   new_code: ["POST", "/api/pair/codes"],
   openapi: ["GET", "/api/openapi.json"],

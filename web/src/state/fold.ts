@@ -589,6 +589,11 @@ function signal(state: SessionState, event: Event): SessionState {
       output.set(uid, ((output.get(uid) ?? "") + (event.chunk as string)).slice(-OUTPUT_KEPT));
       return { ...state, output };
     }
+    case "request_offered": {
+      const offered = event.request as Request;
+      const isKnown = state.requests.some((each) => each.request_id === offered.request_id);
+      return isKnown ? state : { ...state, requests: [...state.requests, offered] };
+    }
     case "llm_retry":
       return {
         ...state,

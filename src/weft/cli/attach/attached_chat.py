@@ -152,6 +152,8 @@ class AttachedChat(Chat):
             remote.driver = event.client
         if isinstance(event, SessionStatus) and self._is_back:
             self._is_back = False
+            # An answer that was given meanwhile has reached nobody.
+            self._start(self._ask_again, cast("Session", remote))
             if event.status == "interrupted":
                 self._note(INTERRUPTED)
 

@@ -484,10 +484,13 @@ class Chat:
         except WeftError:
             # It goes on, because this client only watches: what it asks waits for an answer still.
             if session is not None:
-                snapshot = await session.editor_snapshot()
-                self.live.requests |= {each.request_id: each for each in snapshot.requests}
-                self._wake_asker()
+                await self._ask_again(session)
             raise
+
+    async def _ask_again(self, session: Session) -> None:
+        """Put what the session asks once more: this window has let go of it, and it is open."""
+        self.live.requests |= live_of(await session.editor_snapshot()).requests
+        self._wake_asker()
 
     async def take_back(self) -> None:
         """Put what waits to be said back into the input line; what others have sent stays."""
@@ -743,7 +746,11 @@ class Chat:
         """
         # Another client may have answered, or the turn ended: an open question whose request is
         # gone would send its answer to nothing.
-        if self._asking is not None and self._asking[0] not in self.live.requests:
+        # A question of an interrupted turn is put when that goes on: an answer now would be taken
+        # and nothing would happen.
+        if self._asking is not None and (
+            self._asking[0] not in self.live.requests or self._waits_with_its_turn
+        ):
             self._asking[1].cancel()
         if self.live.requests:
             self._asked.set()
@@ -756,11 +763,16 @@ class Chat:
         """
         live = self.live
         for request in live.requests.values():
-            if live.status != "interrupted" and (
+            if not self._waits_with_its_turn and (
                 live.is_busy or not isinstance(request, PlanRequest)
             ):
                 return request
         return None
+
+    @property
+    def _waits_with_its_turn(self) -> bool:
+        """Whether the turn that asks is not going on."""
+        return self.live.status == "interrupted"
 
     async def _put(self, session: Session, request: OpenRequest) -> None:
         """Put a question, with its number among those that wait."""
@@ -787,4 +799,5 @@ class Chat:
                     self._asking = (request.request_id, scope)
                     await self._safely(self._put, self.conversation.session, request)
                 self._asking = None
-                self.live.requests.pop(request.request_id, None)
+                if not self._waits_with_its_turn:
+                    self.live.requests.pop(request.request_id, None)

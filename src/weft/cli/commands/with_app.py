@@ -17,10 +17,19 @@ def with_app(arguments: ParsedArguments, work: Callable[[App], Awaitable[int]]) 
     """Open the application, work, close it; returns the exit code."""
     app = make_app(arguments)
 
+    async def opened() -> int:
+        async with app:
+            return await work(app)
+
+    return run_command(opened)
+
+
+def run_command(work: Callable[[], Awaitable[int]]) -> int:
+    """Work in an event loop; of several errors the first is raised."""
+
     async def main() -> int:
         try:
-            async with app:
-                return await work(app)
+            return await work()
         except* (WeftError, CommandExit, OSError) as errors:
             raise first_of(errors) from None
         raise AssertionError(

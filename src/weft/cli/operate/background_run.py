@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
-
+from weft.api import Accepted
 from weft.app import App
-from weft.cli.exit_codes import OK, CommandExit, first_of
+from weft.cli.commands.with_app import run_command
+from weft.cli.exit_codes import OK
 from weft.cli.options import run_options
 from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import PromptParts, attached, compose, read_piped
@@ -20,6 +20,7 @@ from weft.cli.server.serve import start_detached
 from weft.cli.session_options import make_app, session_options_of
 from weft.cli.stdio import tell, write_line
 from weft.errors import StoreError, UsageError, WeftError
+from weft.ids import SessionId
 from weft.server import ServerRecord, connect, running_servers
 from weft.sha256 import sha256
 
@@ -51,14 +52,23 @@ def run(arguments: ParsedArguments) -> int:
     server = running_server(app)
     token = Path(server.token_file).read_text(encoding="ascii").strip()
 
-    async def main() -> int:
-        try:
-            return await _started(app, server, token, said, arguments)
-        except* (WeftError, CommandExit, OSError) as errors:
-            raise first_of(errors) from None
-        raise AssertionError("not reached")
+    return run_command(lambda: _started(app, server, token, said, arguments))
 
-    return anyio.run(main)
+
+def queue_in_server(app: App, session_id: SessionId, text: str) -> Accepted:
+    """Send a message to a session of no process; a server of this machine works on it."""
+    server = running_server(app)
+    token = Path(server.token_file).read_text(encoding="ascii").strip()
+    answers: list[Accepted] = []
+
+    async def main() -> int:
+        async with connect(server.url, token) as remote:
+            session = await remote.sessions.get(session_id)
+            answers.append(await session.queue_follow_up(text))
+        return OK
+
+    run_command(main)
+    return answers[0]
 
 
 def _check_options(arguments: ParsedArguments) -> None:

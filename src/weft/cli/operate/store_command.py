@@ -4,6 +4,7 @@ need; move it to Postgres or back.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import anyio
@@ -124,7 +125,7 @@ def _named(given: str) -> str:
 
 
 def _path(given: str) -> Path:
-    return Path(given).expanduser().absolute()
+    return Path(os.path.abspath(Path(given).expanduser()))  # without the dots that were typed
 
 
 def _there(path: Path) -> Path:

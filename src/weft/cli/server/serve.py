@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -37,6 +39,8 @@ DEFAULT_PORT: Final = 7717
 _LAST_PORT: Final = 65_535
 READY: Final = "weft serves "
 """Begins the first line of a server; a process that started it in the background waits for it."""
+MOST_FILES: Final = 8_192
+"""Files that a server may have open: its connections, stores, watches and the programs it runs."""
 PASSWORD: Final = "WEFT_SERVER_PASSWORD"
 
 
@@ -61,11 +65,23 @@ def _serve(app: App, arguments: ParsedArguments, *, opens: bool = False) -> int:
         from weft.cli.server.json_log import log_json  # few collect it
 
         log_json()
+    _allow_files(MOST_FILES)
     program = _ServerProgram(app, arguments, opens=opens)
     try:
         return anyio.run(program.main)
     except* (WeftError, CommandExit, OSError) as errors:
         raise first_of(errors) from None
+
+
+def _allow_files(wanted: int) -> None:
+    """Let this process open so many files, as far as the system lets it: each connection is one,
+    and with none left the store cannot be opened either.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class _ServerProgram:
@@ -154,6 +170,11 @@ def server_address(arguments: ParsedArguments) -> tuple[ServerAddress, str]:
         certificate=arguments.text("cert") or "",
         key=arguments.text("key") or "",
     )
+    if is_public and not (arguments.text("host") or address.certificate):
+        raise UsageError(
+            "--public needs --host, the address that other machines reach (0.0.0.0: all), "
+            "and --cert, --key and a password"
+        )
     if not address.is_loopback and not is_public:
         raise UsageError(
             f"{host} can be reached from other machines: say --public, "

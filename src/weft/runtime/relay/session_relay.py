@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import anyio
 import anyio.abc
@@ -22,6 +22,9 @@ from weft.events import (
     CommandPrinted,
     Event,
     FactBase,
+    RequestOffered,
+    SessionStatus,
+    Status,
     TextDelta,
     ThinkingDelta,
     TokenReceived,
@@ -33,6 +36,7 @@ from weft.ids import SessionId
 from weft.runtime.relay.wire_codec import EncodedEvents, encoded, encoded_drafts
 from weft.session import SessionPort, Subscription
 from weft.session.log.answer_in_flight import AnswersInFlight
+from weft.state import OpenTurnState, Request
 from weft.store import Draft
 
 logger = logging.getLogger(__name__)
@@ -44,6 +48,19 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """What one reader may leave unread."""
 LOG_PAGE: Final = 200
 """Facts from the log that are sent at once."""
+
+
+class JoinedSource(NamedTuple):
+    """A session as one moment has it, for a relay."""
+
+    drafts: tuple[Draft, ...]
+    """The answers in flight."""
+    requests: tuple[Request, ...]
+    """What waits for an answer of the user."""
+    status: Status
+    """What the session does."""
+    events: Subscription
+    """What goes on from there, or from a cursor."""
 
 
 class EventSource(Protocol):
@@ -59,8 +76,8 @@ class EventSource(Protocol):
         """Whether its end here is its end; one of another process may be found elsewhere again."""
         ...
 
-    async def join(self, after: int | None = None) -> tuple[tuple[Draft, ...], Subscription]:
-        """The answers in flight, and the events that go on from there or from a cursor."""
+    async def join(self, after: int | None = None) -> JoinedSource:
+        """What is in flight and open, and the events that go on from there or from a cursor."""
         ...
 
     async def stored(self, after: int) -> Subscription:
@@ -76,11 +93,12 @@ class PortEvents:
         self.session_id = port.session_id
         self.lives_here = port.lives_here
 
-    async def join(self, after: int | None = None) -> tuple[tuple[Draft, ...], Subscription]:
+    async def join(self, after: int | None = None) -> JoinedSource:
         """See `EventSource`."""
-        # No wait between the two: what came in between would be shown twice or never.
+        # No wait between these: what came in between would be shown twice or never.
         events = self._port.subscribe(after=after, live=True, retell=True)
-        return self._port.drafts, events
+        requests = tuple(self._port.state.turn.requests.values())
+        return JoinedSource(self._port.drafts, requests, self._port.status, events)
 
     async def stored(self, after: int) -> Subscription:
         """See `EventSource`."""
@@ -225,6 +243,8 @@ class SessionRelay:
         self._events: Subscription | None = None
         self._answers = AnswersInFlight()
         """Those in flight at the place in the stream that the relay has come to."""
+        self._turn = OpenTurnState()
+        """What waits for an answer at that place."""
         self._is_local = True
         self.seq = 0
         """The last fact that readers were handed, or will be with the next tick."""
@@ -232,14 +252,15 @@ class SessionRelay:
 
     async def open(self) -> None:
         """Begin to read the session."""
-        self._take_over(*await self._source.join())
+        self._take_over(await self._source.join())
 
-    def _take_over(self, drafts: tuple[Draft, ...], events: Subscription) -> None:
-        self._events = events
+    def _take_over(self, joined: JoinedSource) -> None:
+        self._events = joined.events
         self._is_local = self._source.lives_here
-        self.seq = max(self.seq, events.cursor)
+        self.seq = max(self.seq, joined.events.cursor)
+        self._turn = OpenTurnState(requests={each.request_id: each for each in joined.requests})
         self._answers = AnswersInFlight()
-        for draft in drafts:
+        for draft in joined.drafts:
             self._answers.put(draft, self.seq)
 
     async def run(self) -> None:
@@ -252,9 +273,16 @@ class SessionRelay:
                 if self._is_local or self.is_over:
                     return
                 # Another process had it and is gone: whoever has it now goes on from the cursor.
-                self._take_over(*await self._source.join(after=self.seq))
+                joined = await self._source.join(after=self.seq)
+                self._take_over(joined)
+                # Nobody told it: the process that would have is gone.
+                self._pending.add(
+                    SessionStatus(
+                        session_id=self._session_id, after_seq=self.seq, status=joined.status
+                    )
+                )
                 self._flush()
-                self._hand_out(self._drafts_now())
+                self._hand_out(self._as_it_stands(None))
         except WeftError:
             return  # it can be reached no more; readers come back, and are told why
         finally:
@@ -264,6 +292,7 @@ class SessionRelay:
         if isinstance(event, FactBase | UnknownFact):
             self.seq = event.seq
             self._answers.take_fact(event)
+            self._turn.apply(event)
         else:
             self._answers.take(event)
         self._pending.add(event)
@@ -292,19 +321,32 @@ class SessionRelay:
         for reader in tuple(self._readers):
             reader.put(tick)
 
-    def _drafts_now(self) -> EncodedEvents:
-        drafts = encoded_drafts(self._session_id, self._answers.drafts, self.seq)
-        return EncodedEvents(self._session_id, drafts)
+    def _as_it_stands(self, after: int | None) -> EncodedEvents:
+        """The answers in flight, and what waits for an answer that a reader with this cursor is not
+        about to be told of anyway.
 
-    def join(self, lost: Callable[[], None]) -> tuple[RelayReader, int, EncodedEvents]:
-        """A new reader, the last fact before what it will be handed, and the answers in flight.
+        A reader may have let go of a request: its answer was lost with the server that it was for.
+        """
+        drafts = encoded_drafts(self._session_id, self._answers.drafts, self.seq)
+        offers = (
+            RequestOffered(session_id=self._session_id, after_seq=self.seq, request=request)
+            for request in self._turn.requests.values()
+            if after is None or request.seq <= after
+        )
+        return EncodedEvents(self._session_id, (*drafts, *map(encoded, offers)))
+
+    def join(
+        self, lost: Callable[[], None], after: int | None = None
+    ) -> tuple[RelayReader, int, EncodedEvents]:
+        """A new reader, the last fact before what it will be handed, and what is in flight and
+        open.
 
         No wait inside: nothing can fall between the three.
         """
         self._flush()
         reader = RelayReader(lost)
         self._readers[reader] = None
-        return reader, self.seq, self._drafts_now()
+        return reader, self.seq, self._as_it_stands(after)
 
     def leave(self, reader: RelayReader) -> None:
         """A reader goes; with the last one the session is read no more, and may be unloaded."""
@@ -367,7 +409,8 @@ class RelayHub:
     async def follow(
         self, source: EventSource, after: int | None, lost: Callable[[], None]
     ) -> AsyncGenerator[EncodedEvents]:
-        """What a reader is sent: the facts that it missed, the answers in flight, then what comes.
+        """What a reader is sent: the facts that it missed, the answers in flight and the requests
+        that are open, then what comes.
 
         It ends with the session, with the server, or when the reader is lost.
         """
@@ -377,13 +420,13 @@ class RelayHub:
             self.lost += 1
             lost()
 
-        reader, seq, drafts = relay.join(count_lost)
+        reader, seq, standing = relay.join(count_lost, after)
         try:
             if after is not None:
                 async for tick in relay.missed(after, seq):
                     yield tick
-            if drafts.events:
-                yield drafts
+            if standing.events:
+                yield standing
             while (live := await reader.next()) is not None:
                 # A cursor may be ahead of the relay, which has not read so far yet.
                 known = after is not None and after > seq

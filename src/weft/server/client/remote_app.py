@@ -17,7 +17,8 @@ from weft.server.bodies import SessionList
 from weft.server.client.remote_session import RemoteSession
 from weft.server.client.server_link import ServerLink
 from weft.server.routes.sessions import MOST_ROWS
-from weft.transport import target
+from weft.server.server_record import running_servers, unix_name
+from weft.transport import is_loopback, target
 
 TOKEN_VARIABLE: Final = "WEFT_SERVER_TOKEN"
 UNIX: Final = "unix:"
@@ -35,9 +36,22 @@ def connect(url: str = "http://127.0.0.1:7717", token: str | None = None) -> Rem
     """
     if url.startswith(UNIX):
         path = os.path.abspath(os.path.expanduser(url.removeprefix(UNIX)))
-        return RemoteApp(ServerLink("http://localhost", token or _own_token("unix"), path))
+        return RemoteApp(ServerLink("http://localhost", token or _own_token(unix_name(path)), path))
+    target(url)  # refused without a token for it, too
+    return RemoteApp(ServerLink(url, token or _token_for(url)))
+
+
+def _token_for(url: str) -> str:
+    """The token of a server of this user; one on another machine has its own, whatever its port."""
     where = target(url)
-    return RemoteApp(ServerLink(url, token or _own_token(str(where.port))))
+    if given := os.environ.get(TOKEN_VARIABLE):
+        return given
+    servers = running_servers(places(os.environ).servers)
+    if not is_loopback(where.host) and url.rstrip("/") not in [each.url for each in servers]:
+        raise UsageError(
+            f"there is no token for {url}: hand it over, or set {TOKEN_VARIABLE} to it"
+        )
+    return _own_token(str(where.port))
 
 
 def _own_token(name: str) -> str:

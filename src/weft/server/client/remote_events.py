@@ -24,6 +24,7 @@ from weft.events import (
 from weft.ids import SessionId
 from weft.runtime import DraftEvent, decode_wire_event
 from weft.server.client.server_link import BY_NAME, ClientForgotten, ServerLink
+from weft.state import Request
 from weft.transport import EventParser, HttpReply
 
 BACK_OFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0)
@@ -241,4 +242,5 @@ class RemoteJoined(msgspec.Struct, frozen=True, kw_only=True):
 
     seq: int
     drafts: tuple[Draft, ...]
+    requests: tuple[Request, ...]
     events: RemoteEvents

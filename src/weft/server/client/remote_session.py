@@ -292,9 +292,9 @@ class RemoteSession:
 
         Answers in flight are the first live events, each part of them as one piece at offset 0.
         """
-        seq = (await self.editor_snapshot()).seq
-        events = await self.subscribe(after=seq if after is None else after)
-        return RemoteJoined(seq=seq, drafts=(), events=events)
+        now = await self.editor_snapshot()
+        events = await self.subscribe(after=now.seq if after is None else after)
+        return RemoteJoined(seq=now.seq, drafts=(), requests=now.requests, events=events)
 
     async def unsubscribe(self) -> None:
         """End the newest subscription of this handle."""

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+import anyio
 import msgspec
 
 from weft.clock import SystemClock
@@ -22,8 +23,14 @@ from weft.transport import HttpClient, HttpReply, HttpRequest, HttpTimeouts
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 TRIES: Final = 3
 """How often a call is sent; under its input id it is carried out once."""
+BUSY_SECONDS: Final = 1.0
+"""How long to wait when too many calls were made; a hundred more are let in meanwhile."""
 PATIENT: Final = HttpTimeouts(first_byte=24 * 3600.0, idle=60.0)
 """A message is answered when its turn ends; the server pings streams every 15 s."""
+
+
+class ServerBusy(StoreUnavailable):
+    """The server asks to come back later: too many calls were made with this token."""
 
 
 class ClientForgotten(UsageError):
@@ -77,6 +84,10 @@ class ServerLink:
             except ProviderUnavailable as error:
                 if not left:
                     raise self.unreachable(error) from error
+            except ServerBusy:
+                if not left:
+                    raise
+                await anyio.sleep(BUSY_SECONDS)
         raise AssertionError("not reached")
 
     def request(
@@ -157,6 +168,8 @@ def raised(status: int, body: bytes) -> WeftError:
         told = msgspec.json.decode(body, type=ErrorAnswer).error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return StoreUnavailable(f"the server answered with {status}, and not as Weft does")
+    if told.kind == "limit":
+        return ServerBusy(told.message)
     if told.kind == "client":
         return ClientForgotten(told.message)
     return raised_error(told, UsageError if status < 500 else StoreUnavailable)

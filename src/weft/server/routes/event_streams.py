@@ -8,8 +8,9 @@ from typing import Literal
 
 import anyio
 
-from weft.errors import UsageError
+from weft.errors import UsageError, WeftError
 from weft.server.operation import CLIENT_HEADER, ApiCall, ApiOperation, QueryFields
+from weft.server.relay import check_cursor
 from weft.server.sse import EventResponse, piece_of
 
 END_SECONDS = 1.0
@@ -33,16 +34,20 @@ async def _events(call: ApiCall) -> EventResponse:
     after = cursor_of(call)
     app, session = await call.parts.projects.session(call.path["id"])
     await call.session()  # so that a client that is not known here learns it
+    await check_cursor(app, session, after)
     client = call.request.headers.get(CLIENT_HEADER)
 
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
         why = ""
         with nullcontext() if client is None else call.parts.clients.following(client):
             ticks = call.parts.relays.follow_session(app, session, after, lost)
-            async with aclosing(ticks):
-                async for tick in ticks:
-                    if tick.events:
-                        yield tick.sse
+            try:
+                async with aclosing(ticks):
+                    async for tick in ticks:
+                        if tick.events:
+                            yield tick.sse
+            except WeftError:
+                return  # it cannot be reached now: the reader comes back, and is told why
         if not call.parts.relays.is_closing.is_set():
             with anyio.move_on_after(END_SECONDS):
                 why = await session.wait()
@@ -60,7 +65,7 @@ def cursor_of(call: ApiCall) -> int | None:
     kept = call.request.headers.get(CURSOR_HEADER)
     after: int | None = call.query.after
     # What the reader has seen since counts more than the address that it began with.
-    if kept is not None:
+    if kept:
         if not (kept.isascii() and kept.isdigit() and len(kept) < 19):
             raise UsageError(f"Last-Event-ID is the id of an event, not {kept!r:.40}")
         return int(kept)

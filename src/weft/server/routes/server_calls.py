@@ -1,4 +1,4 @@
-"""Operations of the server itself: is it there, pairing, the OpenAPI document."""
+"""Operations of the server itself: is it there, numbers, usage by day, pairing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from weft.api import DailyUsage
 from weft.server.errors import RequestRefusal
-from weft.server.operation import ApiCall, ApiOperation, ChangeBody
+from weft.server.operation import ApiCall, ApiOperation, ChangeBody, QueryFields
 from weft.server.page_tokens import TokenRole
 from weft.server.telemetry.metrics import MEDIA_TYPE, metrics_text
 
@@ -42,6 +43,14 @@ class CodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     code: str
 
 
+class UsageQuery(QueryFields, frozen=True, kw_only=True):
+    """How many days, today included; and whether one project alone."""
+
+    days: int = 30
+    project: str | None = None
+    """The name of a project in paths."""
+
+
 async def _health(call: ApiCall) -> HealthAnswer:
     del call
     return HealthAnswer()
@@ -49,6 +58,13 @@ async def _health(call: ApiCall) -> HealthAnswer:
 
 async def _metrics(call: ApiCall) -> str:
     return await metrics_text(call.parts)
+
+
+async def _usage_by_day(call: ApiCall) -> list[DailyUsage]:
+    projects, named = call.parts.projects, call.query.project
+    only = None if named is None else (await projects.named(named)).project_path
+    rows = await projects.main.usage_by_day(call.query.days)
+    return [row for row in rows if only in (None, row.project_path)]
 
 
 async def _pair(call: ApiCall) -> PairAnswer:
@@ -80,6 +96,16 @@ SERVER_CALLS: tuple[ApiOperation, ...] = (
         run=_metrics,
         answer=str,
         media_type=MEDIA_TYPE,
+    ),
+    ApiOperation(
+        method="GET",
+        path="/usage",
+        name="usage_by_day",
+        says="Tokens and cost of all stored sessions by day, project and model, newest day first.",
+        run=_usage_by_day,
+        query=UsageQuery,
+        answer=list[DailyUsage],
+        calls=("app.usage_by_day",),
     ),
     ApiOperation(
         method="POST",
