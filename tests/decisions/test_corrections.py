@@ -233,6 +233,20 @@ def test_of_a_long_answer_the_sentence_is_taken_that_was_turned_down() -> None:
     assert not found.is_standing
 
 
+@pytest.mark.parametrize(
+    ("proposal", "rejected"),
+    [
+        ("I added a global for the router.", "Added a global for the router"),
+        ("I've put the SQL into the view.", "Put the SQL into the view"),
+        ("I put the SQL into the view.", "Put the SQL into the view"),
+    ],
+)
+def test_what_was_done_is_named_without_who_did_it(proposal: str, rejected: str) -> None:
+    found = find_correction(proposal, "no, never do that, undo it and use a parameter instead")
+    assert found is not None
+    assert found.rejected == rejected
+
+
 def test_a_standing_order_is_known_as_such() -> None:
     found = find_correction("I'll add a sleep.", "Never use sleep in tests, wait on an event.")
     assert found is not None
