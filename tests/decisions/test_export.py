@@ -247,7 +247,12 @@ def test_the_author_of_a_record_is_written_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("no heading", "no title"), ("# A\n\n## Links\n", "no section Decision")]
+    ("text", "says"),
+    [
+        ("no heading", "no title"),
+        ("# A\n\n## Links\n", "no section Decision"),
+        ("# fd\n\nFinds files.\n\n## Features\n\n- fast\n", "no section Decision"),
+    ],
 )
 def test_what_is_no_record_is_refused(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):

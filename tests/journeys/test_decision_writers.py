@@ -390,7 +390,7 @@ async def test_what_another_branch_still_has_is_not_given_up(plain_world: World)
         await session.send_message("use queues")
         await session.switch_branch("main")
         await session.rewind(1)
-        assert await app.decisions.nodes() == []  # side has it
+        assert await nodes(app, "action") == []  # side has it
         await session.delete_branch("side")
         [node] = await nodes(app, "action")
         assert node.title == "I used queues."

@@ -125,6 +125,22 @@ def test_a_definition_knows_its_lines_and_its_signature() -> None:
     assert found.signature == "async def total(cart: int) -> int"
 
 
+@pytest.mark.parametrize(
+    ("language", "source", "signature"),
+    [
+        ("python", "def total(cart):\n    # Of all rows.\n    return 1\n", "def total(cart)"),
+        ("python", "def total(cart):  # why\n    # how\n    return 1\n", "def total(cart)"),
+        ("python", "class Cart(dict):\n    # Rows.\n    rows = 1\n", "class Cart(dict)"),
+        ("python", "def total(\n    cart,  # rows\n):\n    return 1\n", "def total(cart, # rows)"),
+        ("ruby", "def total(cart)\n  # Of all rows.\n  1\nend\n", "def total(cart)"),
+    ],
+)
+def test_a_comment_before_the_body_is_not_part_of_a_signature(
+    language: str, source: str, signature: str
+) -> None:
+    assert definition_reader(language).read(source.encode())[0].signature == signature
+
+
 def test_a_signature_is_cut_between_words_and_never_into_a_string() -> None:
     token = "ghp_" + "a1b2" * 9
     for filler in range(60, 200):

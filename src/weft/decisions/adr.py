@@ -61,6 +61,10 @@ _CHOSEN: Final = re.compile(
 _LINK: Final = re.compile(r"\[([^\[\]]{0,500})\]\([^()]{0,2000}\)")
 
 
+_ANYWHERE: Final = frozenset(["", "date", "status", "consequences", "scope", "evidence"])
+"""Headings that say nothing against a record without a section Decision."""
+
+
 def parse_adr(text: str, name: str) -> DecisionEntry:
     """The entry of a record; `name` is its file, for messages and where it names no author.
 
@@ -78,9 +82,11 @@ def parse_adr(text: str, name: str) -> DecisionEntry:
     choice = _section(sections, "choice")
     context = _section(sections, "context", "problem", "reasons", "background")
     body = sections.get("", "")
-    if not (decision or choice or context or body):
-        raise UsageError(f"{name} has no section Decision, Decision Outcome or Context")
     stated = meta.get("status") or _section(sections, "status") or _field(text, "status")
+    # Some records are a title and a text; a README has other headings below it.
+    is_record = name[:1].isdigit() or bool(stated) or not sections.keys() - _ANYWHERE
+    if not (decision or choice or context or (body and is_record)):
+        raise UsageError(f"{name} has no section Decision, Decision Outcome or Context")
     why = "\n\n".join(part for part in (decision or choice, context) if part) or body
     return DecisionEntry(
         title=shortened(_NUMBER.sub("", title)),

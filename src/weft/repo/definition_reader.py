@@ -112,31 +112,25 @@ class DefinitionReader:
                     yield node.parent
 
     def _take(self, found: _Found, source: bytes, matches: _Matches) -> None:
+        kinds = self._kinds
         for pattern, captures in matches:
-            if _ERROR in captures:
+            names = captures.get("name")
+            if names is None or _ERROR in captures:
                 continue
-            for place, definition in self._definitions(source, captures):
-                # One name may match twice, as a variable and as the function that it holds: the
-                # pattern that stands first in the query says what it is.
-                if place not in found or pattern < found[place][0]:
-                    found[place] = pattern, definition
-
-    def _definitions(
-        self, source: bytes, captures: dict[str, list[Node]]
-    ) -> list[tuple[int, Definition]]:
-        found: list[tuple[int, Definition]] = []
-        for capture, nodes in captures.items():
-            kind = self._kinds.get(capture)
-            if kind is None:
-                continue
-            for node, named in zip(nodes, captures.get("name", ()), strict=False):
-                place = named.start_byte
-                name = _text(source, place, named.end_byte)
-                if name and len(name) <= _NAME_CHARS:
-                    first, last = node.start_point[0] + 1, node.end_point[0] + 1
-                    signature = _signature(source, node)
-                    found.append((place, Definition(name, kind, first, last, signature)))
-        return found
+            for capture, nodes in captures.items():
+                kind = kinds.get(capture)
+                if kind is None:
+                    continue
+                for node, named in zip(nodes, names, strict=False):
+                    place = named.start_byte
+                    # One name may match twice, as a variable and as the function that it holds: the
+                    # pattern that stands first in the query says what it is.
+                    known = found.get(place)
+                    if known is not None and known[0] <= pattern:
+                        continue
+                    name = _text(source, place, named.end_byte)
+                    if name and len(name) <= _NAME_CHARS:
+                        found[place] = pattern, _definition(source, node, name, kind)
 
 
 _MARKUP: Final = frozenset({"css", "html", "markdown"})
@@ -189,6 +183,11 @@ def _by_keyword(source: bytes, errors: Iterable[Node]) -> Iterator[tuple[int, De
         looked = max(looked, end)
 
 
+def _definition(source: bytes, node: Node, name: str, kind: str) -> Definition:
+    first, last = node.start_point[0] + 1, node.end_point[0] + 1
+    return Definition(name, kind, first, last, _signature(source, node))
+
+
 def _signature(source: bytes, node: Node) -> str:
     """The definition up to its body, on one line.
 
@@ -207,12 +206,22 @@ def _signature(source: bytes, node: Node) -> str:
         end = node.end_byte
         line_end = source.find(b"\n", start, end)
         end = line_end if line_end >= 0 else end
+    elif body is not None and source.find(b"\n", start, end) >= 0:
+        end = _before_comments(body)
     return _shown(source, begin, end)
+
+
+def _before_comments(body: Node) -> int:
+    """Where the head of a definition ends, if comments stand between it and the body."""
+    end, before = body.start_byte, body.prev_sibling
+    while before is not None and before.type == "comment":
+        end, before = before.start_byte, before.prev_sibling
+    return end
 
 
 def _shown(source: bytes, begin: int, end: int) -> str:
     last = begin + 4 * SIGNATURE_CHARS
-    text = _text(source, begin, min(end, last))
+    text = _on_one_line(source[begin : min(end, last)].decode("utf-8", "replace"))
     if source.find(b"\n", begin, end) >= 0:
         # A signature on several lines, as it would be written on one.
         for spread, closed in (("( ", "("), ("[ ", "["), (", )", ")"), (", ]", "]"), (" )", ")")):
@@ -225,4 +234,12 @@ def _shown(source: bytes, begin: int, end: int) -> str:
 
 def _text(source: bytes, begin: int, end: int) -> str:
     text = source[begin:end].decode("utf-8", "replace")
-    return text if text.isidentifier() else " ".join(text.split()).rstrip(" {:")
+    return text if text.isidentifier() else _on_one_line(text)
+
+
+def _on_one_line(text: str) -> str:
+    text = text.strip()
+    # To split and join costs half of all this, and most have nothing but single blanks.
+    if "  " in text or not text.isprintable():
+        text = " ".join(text.split())
+    return text.rstrip(" {:")

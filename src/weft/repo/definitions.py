@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-READER_VERSION: Final = 4
+READER_VERSION: Final = 5
 """Raised when our own readers give something else for the same bytes: what is cached under an older
 one is read anew.
 """

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from weft.decisions.corrections.foreign_words import in_english
 from weft.decisions.corrections.reply_score import (
     JudgedPlan,
     ReplyWindow,
@@ -33,7 +34,7 @@ WINDOW: Final = 2
 """Sentences that are judged together in a longer one."""
 MOST_WINDOWS: Final = 3
 """Windows of a longer one that are judged: those with most signs."""
-LEAST_SCORE: Final = 1.2
+LEAST_SCORE: Final = 0.35
 """What makes a correction: chosen so that less than one of twenty other answers is taken for one,
 each table of them judged by weights that were found on the others."""
 RULES_COUNT: Final = 1.0
@@ -43,13 +44,21 @@ FEW_WORDS_COUNT: Final = 2.2
 """What it counts in an answer of a few words, which has few features."""
 
 _FENCED: Final = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _PASTED: Final = re.compile(
     r"^\s*(?:>|\$ |at |File \"|Traceback|\d{4}-\d\d-\d\d[ T]\d\d:|"
     r"\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG)\b)|\w{0,40}(?:Error|Exception): |\berror: |"
     r"^(?: {4}|\t)|\bdef \w+\(|[{};]\s*$|^\w+\([^)]*\)$"
 )
 """A line that a program or another person wrote."""
+_THANKS: Final = re.compile(
+    r"(?:oh |ah |ok(?:ay)?,? |hi,? |hey,? )*"
+    r"(?:thanks?|thank you|thx|ty|great|good|nice|cool|perfect|awesome|"
+    r"looks (?:good|great|nice)|well done|love)\b(?!.*\b(?:but|not|only|except|though)\b)"
+    r"(?: [\w,'-]+){0,7}[.!]*",
+    re.I,
+)
+"""A sentence of thanks or praise before what is said."""
 _STANDING: Final = re.compile(r"\b(?:never|always|everywhere)\b", re.I)
 
 
@@ -74,24 +83,32 @@ def find_correction(proposal: str, reply: str) -> UserCorrection | None:
     parts = windows(reply)
     if not parts or parts[0].is_taken:
         return None
-    judged = [(score(plan, each), each.text) for each in _likeliest(plan, parts)]
-    if not judged:
+    likely = _likeliest(plan, parts)
+    if not likely:
         return None
-    total, text = max(judged)
-    if accepts(clauses_of(text), text):
+    total, best = max((score(plan, each), -n) for n, each in enumerate(likely))
+    text, english = likely[-best].text, likely[-best].english
+    if accepts(clauses_of(english), english):
         return None
     # The rules cost more than the features: asked of one window only, and where they matter.
-    counts = rules_count(text)
-    clear = clear_correction(proposal, text) if total + counts > LEAST_SCORE else None
+    counts = rules_count(english)
+    clear = is_clear(proposal, english) if total + counts > LEAST_SCORE else None
     if total + (counts if clear else 0.0) <= LEAST_SCORE:
         return None
-    wanted, words = clear or (", ".join(wanted_clauses(plan, text)), set(words_of(text)))
+    if clear is None or english != text:
+        clear = ", ".join(wanted_clauses(plan, text)), set(words_of(text))
+    wanted, words = clear
     return UserCorrection(
         rejected=shortened(gist(proposal, words)),
         chosen=shortened(wanted.strip(" ,")),
         quote=shortened(text, 600),
         is_standing=_STANDING.search(text) is not None,
     )
+
+
+def is_clear(proposal: str, english: str) -> tuple[str, set[str]] | None:
+    """What the rules find in an answer."""
+    return clear_correction(in_english(proposal), english)
 
 
 def rules_count(text: str) -> float:
@@ -101,23 +118,28 @@ def rules_count(text: str) -> float:
 
 def judged_plan(proposal: str) -> JudgedPlan:
     """What an answer is compared with: the sentences that propose something, or all of it."""
-    plans = plans_of(proposal)
-    text = " ".join(plans) or proposal
-    return JudgedPlan(text, is_plan=is_plan(proposal), asks="?" in proposal)
+    english = in_english(proposal)
+    text = " ".join(plans_of(english)) or english
+    return JudgedPlan(text, is_plan=is_plan(english), asks="?" in english)
 
 
 def windows(reply: str) -> list[ReplyWindow]:
     """The parts of an answer that are judged."""
     own = _own_words(reply)
     said = [each.strip() for each in _SENTENCE.split(own) if each and each.strip()]
+    english = [in_english(each) for each in said]
+    opening = "".join(english[:1])
+    while len(said) > 1 and _THANKS.fullmatch(english[0]) is not None:
+        said, english = said[1:], english[1:]
     is_part = len(said) > SHORT_REPLY
-    is_taken = is_part and any(accepts(clauses_of(each), each) for each in said)
+    is_taken = is_part and any(accepts(clauses_of(each), each) for each in english)
     size = WINDOW if is_part else SHORT_REPLY
     starts = range(len(said) - WINDOW + 1) if is_part else range(min(1, len(said)))
     return [
         ReplyWindow(
             text=" ".join(" ".join(said[start : start + size]).split()),
-            opening=said[0],
+            english=" ".join(" ".join(english[start : start + size]).split()),
+            opening=opening,
             is_part=is_part,
             is_pasted=own != reply,
             is_taken=is_taken,
@@ -130,7 +152,7 @@ def _likeliest(plan: JudgedPlan, parts: list[ReplyWindow]) -> list[ReplyWindow]:
     """The windows that are worth a look."""
     if len(parts) <= MOST_WINDOWS:
         return parts
-    counted = sorted(((-signs(plan, each.text), n) for n, each in enumerate(parts)))
+    counted = sorted(((-signs(plan, each.english), n) for n, each in enumerate(parts)))
     return [parts[n] for count, n in counted[:MOST_WINDOWS] if count]
 
 

@@ -20,10 +20,17 @@ import msgspec
 from weft.data_tables import read_table
 from weft.decisions.corrections.counter_proposal import alternatives_by_word, singular, words_that
 from weft.decisions.corrections.rules import accepts
-from weft.decisions.corrections.speech_acts import CAUTIONS, TAKES_AWAY, acts_of, codes_of
+from weft.decisions.corrections.speech_acts import (
+    CAUTIONS,
+    TAKES_AWAY,
+    acts_of,
+    codes_of,
+    kind_of_turn,
+)
 from weft.decisions.words import stem
 
 _TOKEN: Final = re.compile(r"[^\W_]\w*(?:[-'’.+#/]\w+)*")
+_SOMEBODY: Final = re.compile(r"\w+body")
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)?")
 _QUOTED: Final = re.compile(r"\{[^{}]{6,400}\}|[\"“][^\"”]{12,400}[\"”]")
 """What others said."""
@@ -76,8 +83,9 @@ class JudgedPlan:
 
     def __init__(self, text: str, *, is_plan: bool, asks: bool) -> None:
         self.is_plan, self.asks = is_plan, asks
-        self._known: dict[str, bool] = {}
+        self._stems: dict[str, str] = {}
         self.is_done = not is_plan and _DONE.match(text) is not None
+        self.turn = kind_of_turn(text)
         self.takes_away = TAKES_AWAY.search(text) is not None
         self.codes = codes_of(text)
         self.words = tokens(text)
@@ -90,9 +98,21 @@ class JudgedPlan:
 
     def has(self, word: str) -> bool:
         """Whether a word of an answer is one of the plan's."""
-        known = self._known.get(word)
+        known = self._stems.get(word)
+        return (self._stem_of(word) if known is None else known) in self.stems
+
+    def new_stems(self, words: Sequence[str]) -> set[str]:
+        """The stems of the words that say something and are not the plan's."""
+        for word in words:
+            if word not in self._stems:
+                self._stem_of(word)
+        return {self._stems[word] for word in words} - self.stems - {""}
+
+    def _stem_of(self, word: str) -> str:
+        known = self._stems.get(word)
         if known is None:
-            known = self._known[word] = not _is("function", word) and stem(word) in self.stems
+            is_little = _is("function", word) or _SOMEBODY.fullmatch(word) is not None
+            known = self._stems[word] = "" if is_little else stem(word)
         return known
 
 
@@ -100,8 +120,10 @@ class ReplyWindow(msgspec.Struct, frozen=True):
     """Some sentences of an answer that are judged together."""
 
     text: str
+    english: str
+    """The text with its small words in English, which is what is judged."""
     opening: str
-    """How the whole answer begins."""
+    """How the whole answer begins, in English, too."""
     is_part: bool
     """The answer has more than these."""
     is_pasted: bool
@@ -119,22 +141,24 @@ def score(plan: JudgedPlan, window: ReplyWindow) -> float:
 
 def features(plan: JudgedPlan, window: ReplyWindow) -> set[str]:
     """All that is found in a window."""
-    own = _QUOTED.sub(" ", window.text)
+    own = _QUOTED.sub(" ", window.english)
     text = CAUTIONS.sub(" careful ", own)
     words = tokens(text)
     if not words:
         return set()
-    found = _true({"quote": own != window.text, "cautions": text != own})
+    found = _true({"quote": own != window.english, "cautions": text != own})
     found |= _of_form(text, words, window)
     found |= _of_plan(plan, words)
-    found |= {f"w:{word}" for word in _kinds()["function"].intersection(words)}
     found |= _of_words(plan, text, words)
     found |= _of_clauses(plan, text)
     found |= _of_assent(plan, text, words)
     found |= acts_of(text)
     found |= _of_code(plan, text, words)
-    found |= _pairs(plan, words)
-    return found | _together(plan, found)
+    found |= _together(plan, found)
+    # An order means another thing after a question than after something that was done.
+    found |= {f"{plan.turn}: {each}" for each in found}
+    found |= {f"w:{word}" for word in _kinds()["function"].intersection(words)}
+    return found | _pairs(plan, words) | {f"u:{each}" for each in plan.new_stems(words)}
 
 
 def signs(plan: JudgedPlan, text: str) -> int:

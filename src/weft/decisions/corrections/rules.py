@@ -149,7 +149,9 @@ _PROPOSES: Final = re.compile(
 _LEAD: Final = re.compile(
     r"^(?:next,? |now,? |so,? |first,? )?"
     r"(?:i'?ll|i will|i'?m going to|i am going to|i plan to|i'?d|i would|"
-    r"let me|we could|i can|i propose|i suggest|i recommend)\s+(?:to |by )?",
+    r"let me|we could|i can|i propose|i suggest|i recommend|i'?ve|i have|"
+    r"i(?= (?:also |just |now )?(?!need|feed|am\b|was\b)[a-z]+ed\b)|"
+    r"i(?= (?:put|set|made|wrote|took|chose|built|split|did)\b))\s+(?:to |by )?",
     re.I,
 )
 _CLAUSE: Final = re.compile(

@@ -38,29 +38,14 @@ LONGEST_CORRECTION: Final = 2_500
 """Characters of an answer that may be a correction, as `weft.decisions.corrections` has it."""
 _UNQUOTED: Final = dict.fromkeys(map(ord, "\"'\\"))
 """Leaves out what a shell takes out of words."""
-_PLANS: Final = (
-    *("i'll", "ill ", "i will", "i'm ", "i am ", "im ", "i've", "i have", "i plan", "i'd"),
-    *(
-        "i would",
-        "id ",
-        "let me",
-        "we could",
-        "i can",
-        "propose",
-        "suggest",
-        "recommend",
-        "plan",
-        "intend",
-    ),
-    *("i want to", "we should", "next"),
-)
-"""A plan has one of these in it."""
+SHORTEST_TURN: Final = 12
+"""Bytes of what a model says that it plans or has done: a greeting is shorter."""
 _CUES: Final = (
     *(" no ", " no,", " no.", " no!", " no;", " no:", " no-", " nope", " nah", " not", "n't"),
     *("dont", "never", "stop", "instead", "rather", "wrong", "undo", "revert", "prefer", " out"),
     *("break", "remove", "drop", "too ", "why", "avoid", "overkill"),
 )
-"""What is a correction of something that is no plan has one of these in it."""
+"""What corrects less than that has one of these in it."""
 _ALWAYS: Final = (ArchitectPlan, ArchitectStep, PlanDecided, PlanEdited, RefDeleted, Rewound)
 
 
@@ -152,8 +137,8 @@ class DecisionSource:
         return await self._writers.enriched(commit, state, line)
 
     async def _is_worth_it(self, commit: Commit, state: SessionState, line: LineReader) -> bool:
-        """Whether to load the writers: not for a message that answers no plan, and has no word of
-        a correction in it.
+        """Whether to load the writers: not for a message that answers nothing, or a greeting,
+        and has no word of a correction in it.
         """
         for fact in commit.facts:
             if not isinstance(fact, NewMessage):
@@ -173,5 +158,5 @@ def may_correct(proposal: str, reply: str) -> bool:
     """Whether an answer may be a correction: a first look, which lets too many through."""
     said = f" {reply.lower()} "
     return bool(proposal) and (
-        any(cue in said for cue in _CUES) or any(cue in proposal.lower() for cue in _PLANS)
+        len(proposal.strip().encode()) >= SHORTEST_TURN or any(cue in said for cue in _CUES)
     )
