@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.api.decisions import ProjectDecisions
     from weft.api.fan import Fan, FanSummary
     from weft.api.mcp.mcp_servers import AppMcp
+    from weft.api.mcp.program_access import ProgramMcp
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
@@ -67,6 +68,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.runtime.mcp.project_servers import ProjectMcpServers
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
+    from weft.runtime.mcp.program_servers import ProgramServers
     from weft.runtime.repo_topic import RepoEvents, RepoTopic
     from weft.runtime.session_topic import SessionListEvents
     from weft.runtime.workspaces.language_status import ServerStatus
@@ -126,6 +128,7 @@ class App:
         `mcp_config` names MCP servers besides the configured ones, each text a file or JSON;
         `only_mcp_config`: and no others count.
         """
+        self._program_servers: ProgramServers | None = None
         self._mcp_config = (tuple(mcp_config), only_mcp_config)
         self._mcp: McpAccess | None = None
         self._more_hooks = hooks
@@ -596,6 +599,10 @@ class App:
     def _mcp_access(self) -> McpAccess:
         if self._mcp is None:
             texts, is_strict = self._mcp_config
+            if self._more_hooks is not None:
+                from weft.runtime.mcp.program_servers import ProgramServers  # see `hooks`
+
+                self._program_servers = ProgramServers()
             terms = McpTerms(
                 config=self.config,
                 environ=self._environ,
@@ -607,6 +614,7 @@ class App:
                 given=texts,
                 is_strict=is_strict,
                 is_sandboxed=self._workspaces.may_be_sandboxed,
+                program_servers=self._program_servers,
             )
             self._mcp = McpAccess(terms)
         return self._mcp
@@ -621,6 +629,20 @@ class App:
         access = self._mcp_access()
         access.look(self.project_path)
         return access.of(self.project_path)
+
+    @property
+    def program_mcp(self) -> ProgramMcp:
+        """The MCP servers of this project, for the program that drives us.
+
+        Raises:
+            UsageError: none does, or what `mcp_config` names cannot be read.
+        """
+        from weft.api.mcp.program_access import ProgramMcp  # only for those who are driven
+
+        access = self._mcp_access()
+        if self._program_servers is None:
+            raise UsageError("no program drives Weft")
+        return ProgramMcp(self._program_servers, access.loaded(self.project_path))
 
     @property
     def mcp(self) -> AppMcp:

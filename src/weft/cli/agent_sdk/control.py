@@ -14,19 +14,25 @@ from typing import Any, Final
 from weft.api.model_settings import begin_with
 from weft.api.session import Session
 from weft.app import App
+from weft.cli.agent_sdk import server_requests
 from weft.cli.agent_sdk.hook_channel import HookChannel
+from weft.cli.agent_sdk.server_requests import ServerRequests
 from weft.errors import SessionNotFound, UsageError, WeftError
 from weft.hooks.config import HookTable
 from weft.view import changed_paths
 
 TAKES: Final[Mapping[str, tuple[str, ...]]] = {
-    "initialize": ("hooks", "systemPrompt", "appendSystemPrompt", "jsonSchema", "title"),
+    "initialize": (
+        *("hooks", "systemPrompt", "appendSystemPrompt", "jsonSchema", "title"),
+        "sdkMcpServers",
+    ),
     "interrupt": ("cancel_queued",),
     "set_model": ("model",),
     "set_permission_mode": ("mode",),
     "rewind_files": ("user_message_id", "dry_run"),
     "stop_task": ("task_id",),
     "get_context_usage": (),
+    **server_requests.TAKES,
 }
 """Every request that there is, and the fields that count."""
 
@@ -58,6 +64,7 @@ class ControlRequests:
         *,
         hooks: HookTable,
         channel: HookChannel,
+        servers: ServerRequests,
         set_mode: Callable[[str], Awaitable[None]],
         drop_waiting: Callable[[], None],
     ) -> None:
@@ -68,6 +75,7 @@ class ControlRequests:
         self._options = options
         self._hooks = hooks
         self._channel = channel
+        self._servers = servers
         self._set_mode = set_mode
         self._drop_waiting = drop_waiting
         self._is_initialized = False
@@ -87,6 +95,8 @@ class ControlRequests:
         # `initialize` checks its own fields, so that a refusal is remembered there.
         if subtype != "initialize":
             _check_fields(request)
+        if subtype in server_requests.TAKES:
+            return await self._servers.carry_out(request)
         match subtype:
             case "initialize":
                 return await self._initialize(request)
@@ -133,6 +143,7 @@ class ControlRequests:
             "append_system_prompt": _text(request, "appendSystemPrompt"),
             "title": _text(request, "title"),
         }
+        self._servers.name_own(request.get("sdkMcpServers"))
         # Nothing can be refused from here on.
         self._hooks.add(hooks)
         await begin_with(self._session, **begins)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
+import anyio.abc
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from weft.api.session import Session
@@ -20,6 +21,7 @@ from weft.cli.agent_sdk.control import ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
+from weft.cli.agent_sdk.server_requests import SLOW, ServerRequests
 from weft.cli.exit_codes import FAILED, OK, USAGE, code_of
 from weft.cli.headless.json_output import StreamSink
 from weft.cli.headless.output_formats import OutputSink
@@ -66,12 +68,15 @@ class StreamInputSession:
         self._asker = ProgramAsker(session, sink)
         self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
         self._sending, self._receiving = anyio.create_memory_object_stream[PromptParts](WAITING)
+        self._servers = ServerRequests(app, self._channel)
+        self._work: anyio.abc.TaskGroup | None = None
         self._control = ControlRequests(
             app,
             session,
             options,
             hooks=hooks,
             channel=HookChannel(self._channel, sink.dialect, session.id),
+            servers=self._servers,
             set_mode=self._asker.set_mode,
             drop_waiting=self._drop_waiting,
         )
@@ -82,6 +87,7 @@ class StreamInputSession:
         """
         code = OK
         async with anyio.create_task_group() as group:
+            self._work = group
             await group.start(self._talk.follow)
             group.start_soon(self._read, self._sending)
             code = await self._answer_all(self._receiving)
@@ -106,6 +112,8 @@ class StreamInputSession:
         try:
             if self._control.refusal:
                 raise UsageError(f"the message was not sent: {self._control.refusal}")
+            # Before the first request, which names their tools.
+            await self._servers.ready()
             words = [part.text for part in said if isinstance(part, Text)]
             ask_read = self._ask_read if self._asks else None
             content, more = await expanded(self._app, self._session, said, words, ask_read)
@@ -149,6 +157,10 @@ class StreamInputSession:
             match incoming.type:
                 case "user":
                     await self._queue(parts_of(incoming), sending)
+                case "control_request" if incoming.request.get("subtype") in SLOW:
+                    # It waits for lines that come behind this one.
+                    assert self._work is not None
+                    self._work.start_soon(self._carry_out, incoming)
                 case "control_request":
                     await self._carry_out(incoming)
                 case "control_response":
@@ -165,9 +177,9 @@ class StreamInputSession:
             self._is_misread = True
 
     async def _queue(self, said: PromptParts, sending: MemoryObjectSendStream[PromptParts]) -> None:
-        # Without hooks and requests nothing in the turn waits for this reader, so it may wait for
-        # room.
-        if not self._asks and not self._hooks:
+        # Without hooks, servers and requests nothing in the turn waits for this reader, so it may
+        # wait for room.
+        if not self._asks and not self._hooks and self._app.mcp_servers is None:
             await sending.send(said)
             return
         # The turn may wait for an answer that stands behind this line: then there would never be

@@ -50,6 +50,8 @@ class McpAccess:
 
     def _may_have_any(self, project: str) -> bool:
         terms = self._terms
+        if terms.program is not None and terms.program.entries:
+            return True
         if terms.given or terms.is_strict:
             return bool(terms.given)
         # The names of the files as `weft.mcp` has them, without loading that.
