@@ -262,9 +262,11 @@ def first_session(weft: WeftProgram) -> str:
         ({"hooks": {"Notification": [{"hookCallbackIds": ["hook_0"]}]}}, "'Notification'"),
         ({"hooks": {"PreToolUse": [{"matcher": "(", "hookCallbackIds": ["x"]}]}}, "'('"),
         ({"hooks": ["PreToolUse"]}, "hooks"),
-        ({"agents": {"a": {"description": "d", "prompt": "p"}}}, "'agents'"),
-        ({"sdkMcpServers": ["tools"]}, "'sdkMcpServers'"),
-        ({"skills": ["tidy"]}, "'skills'"),
+        ({"agents": {"a": {"description": "d", "memory": "user"}}}, "'memory'"),
+        ({"agents": ["a"]}, "agents"),
+        ({"sdkMcpServers": ["two__parts"]}, "'two__parts'"),
+        ({"sdkMcpServers": "tools"}, "sdkMcpServers"),
+        ({"skills": "tidy"}, "skills"),
         ({"toolAliases": {"Bash": "mcp__x"}}, "'toolAliases'"),
         ({"managedSettings": {"permissions": {"deny": ["Bash"]}}}, "'managedSettings'"),
         ({"somethingNew": True}, "'somethingNew'"),
@@ -332,7 +334,7 @@ def test_a_control_request_with_a_field_that_means_nothing_here_is_refused(
 ) -> None:
     driver = SdkDriver(weft, "-m", weft.script("Hi."))
     for request in (
-        {"subtype": "mcp_status"},
+        {"subtype": "mcp_call", "server": "x"},
         {"subtype": "set_permission_mode", "mode": "default", "ultraplan": True},
         {"subtype": "apply_flag_settings", "settings": {}},
     ):

@@ -65,10 +65,10 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.index_access import IndexAccess
+    from weft.runtime.mcp.program_servers import ProgramServers
     from weft.runtime.mcp.project_servers import ProjectMcpServers
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
-    from weft.runtime.mcp.program_servers import ProgramServers
     from weft.runtime.repo_topic import RepoEvents, RepoTopic
     from weft.runtime.session_topic import SessionListEvents
     from weft.runtime.workspaces.language_status import ServerStatus
@@ -114,6 +114,7 @@ class App:
         wakes_due: bool = False,
         mcp_config: Sequence[str] = (),
         only_mcp_config: bool = False,
+        without_project: bool = False,
     ) -> None:
         """`hooks` are those of a program that drives us, besides the configured ones; it may still
         grow.
@@ -127,7 +128,10 @@ class App:
 
         `mcp_config` names MCP servers besides the configured ones, each text a file or JSON;
         `only_mcp_config`: and no others count.
+
+        `without_project`: settings, hooks and MCP servers of the project do not count.
         """
+        self._without_project = without_project
         self._program_servers: ProgramServers | None = None
         self._mcp_config = (tuple(mcp_config), only_mcp_config)
         self._mcp: McpAccess | None = None
@@ -590,7 +594,8 @@ class App:
 
     def _look(self) -> ProjectFiles | None:
         """What could act in this project; a project without such a folder costs one look."""
-        if not os.path.lexists(os.path.join(self.project_path, ".weft")):
+        has_none = not os.path.lexists(os.path.join(self.project_path, ".weft"))
+        if self._without_project or has_none:
             return None
         from weft.project.trust import look
 
@@ -615,6 +620,7 @@ class App:
                 is_strict=is_strict,
                 is_sandboxed=self._workspaces.may_be_sandboxed,
                 program_servers=self._program_servers,
+                without_project=self._without_project,
             )
             self._mcp = McpAccess(terms)
         return self._mcp

@@ -38,7 +38,7 @@ FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 """Seconds before a stream of changes is asked for again."""
 _META: Final = "io.modelcontextprotocol/"
-_OFFERED: Final = {"roots": {}, "elicitation": {"form": {}, "url": {}}}
+_OFFERED: Final[dict[str, Any]] = {"roots": {}, "elicitation": {"form": {}, "url": {}}}
 _CLIENT: Final = {"name": "weft", "version": __version__}
 
 

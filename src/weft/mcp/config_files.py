@@ -46,6 +46,8 @@ class GivenServers(msgspec.Struct, frozen=True, kw_only=True):
     """Each a file, or JSON."""
     is_strict: bool = False
     """Nothing else counts."""
+    without_project: bool = False
+    """The project's own file does not count."""
     by_program: Mapping[str, Any] = {}
     """Servers that a program which drives us has named since, by name."""
 
@@ -71,7 +73,7 @@ def configured_servers(
     problems: list[str] = []
     if not given.is_strict:
         found += _of_user(config, project, problems)
-        found += _of_project(project, problems)
+        found += [] if given.without_project else _of_project(project, problems)
     return ConfiguredServers(servers=merged(found), problems=tuple(problems))
 
 

@@ -9,7 +9,8 @@ import anyio
 
 from weft.errors import UsageError, did_you_mean
 from weft.mcp import START_SECONDS, ConfiguredServer, checked_entry
-from weft.runtime.mcp.program_servers import ProgramLine, ProgramServers
+from weft.runtime.mcp.program_connection import ProgramLine
+from weft.runtime.mcp.program_servers import ProgramServers
 from weft.runtime.mcp.project_servers import ProjectMcpServers, ServerStatus
 
 _SDK: Final = "sdk"

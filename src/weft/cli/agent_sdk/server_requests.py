@@ -41,9 +41,7 @@ class ServerRequests:
         return self._known
 
     async def _send(self, server: str, message: dict[str, Any]) -> Any:
-        answer = await self._channel.ask(
-            subtype="mcp_message", server_name=server, message=message
-        )
+        answer = await self._channel.ask(subtype="mcp_message", server_name=server, message=message)
         if not isinstance(answer, Mapping) or not isinstance(answer.get("mcp_response"), Mapping):
             raise NoAnswer("the program has no answer to a message for its MCP server")
         return dict(answer["mcp_response"])

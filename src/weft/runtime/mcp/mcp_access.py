@@ -56,4 +56,6 @@ class McpAccess:
             return bool(terms.given)
         # The names of the files as `weft.mcp` has them, without loading that.
         is_users = os.path.exists(f"{terms.places.config}/mcp.json")
-        return is_users or os.path.lexists(f"{project}/.mcp.json")
+        if is_users or terms.without_project:
+            return is_users
+        return os.path.lexists(f"{project}/.mcp.json")

@@ -33,6 +33,8 @@ class McpTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line brings, each a file or JSON."""
     is_strict: bool = False
     """Nothing else counts."""
+    without_project: bool = False
+    """The project's own file does not count."""
     is_sandboxed: bool = True
     """False where programs run as they are."""
     program_servers: Any = None

@@ -3,7 +3,7 @@ by a request over the program's lines."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import anyio
 import msgspec
@@ -12,10 +12,21 @@ from weft.errors import WeftError
 from weft.jsonrpc import JsonRpcPeer
 from weft.mcp.connection import LONGEST, HeaderPairs, McpConnection, cancelled
 from weft.mcp.server import Handlers, StartTask
-from weft.runtime.mcp.program_servers import ProgramLine
 
 _UNDELIVERED: Final = -32000
 _NO_ANSWER: Final = {"code": _UNDELIVERED, "message": "its answer is no JSON-RPC message"}
+
+
+class ProgramLine(Protocol):
+    """The way to the program."""
+
+    async def __call__(self, server: str, message: dict[str, Any]) -> Any:
+        """What the program answers a message to one of its servers.
+
+        Raises:
+            WeftError: it does not.
+        """
+        ...
 
 
 class ProgramConnection(McpConnection):

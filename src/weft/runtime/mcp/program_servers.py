@@ -6,28 +6,16 @@ user, and nothing of them is kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import FinalToolError
 
 if TYPE_CHECKING:  # loaded when a server is spoken to
     from weft.mcp import ServerLink
     from weft.mcp.server import Handlers, StartTask
-    from weft.runtime.mcp.program_connection import ProgramConnection
+    from weft.runtime.mcp.program_connection import ProgramConnection, ProgramLine
 
 NO_PROGRAM = "only a program that drives Weft has servers of the type sdk"
-
-
-class ProgramLine(Protocol):
-    """The way to the program."""
-
-    async def __call__(self, server: str, message: dict[str, Any]) -> Any:
-        """What the program answers a message to one of its servers.
-
-        Raises:
-            WeftError: it does not.
-        """
-        ...
 
 
 class ProgramServers:

@@ -98,9 +98,16 @@ class ProjectMcpServers:
         """Take in the files as they are now."""
         terms = self.terms
         named = {} if terms.program is None else terms.program.entries
-        given = GivenServers(texts=terms.given, is_strict=terms.is_strict, by_program=named)
+        given = GivenServers(
+            texts=terms.given,
+            is_strict=terms.is_strict,
+            by_program=named,
+            without_project=terms.without_project,
+        )
         self.configured = configured_servers(terms.places.config, self.project, given)
-        if terms.program is None and any(each.is_inside for each in self.configured.servers.values()):
+        if terms.program is None and any(
+            each.is_inside for each in self.configured.servers.values()
+        ):
             raise UsageError(f"--mcp-config: {NO_PROGRAM}")
         for problem in self.configured.problems:
             logger.warning("MCP servers: %s", problem)
