@@ -84,9 +84,9 @@ class StreamJsonEncoder:
         a call.
         """
         self._node = ""
-        self._call = ("", "")
-        """The call in flight: its name, and what there is of its arguments."""
         self.denials: list[dict[str, Any]] = []
+        self._model, self._window = "", 0
+        """The model that the session began with, and how much it reads."""
         self._cost = 0.0
         self._used: dict[str, dict[str, Any]] = {}
         self._calls: dict[str, ToolCall] = {}
@@ -94,6 +94,8 @@ class StreamJsonEncoder:
     def init(self, **fields: Any) -> dict[str, Any]:
         """The first line."""
         dialect = self._dialect
+        self._model = str(fields.get("model", ""))
+        self._window = int(fields.pop("context_window", 0))
         translated = {
             "tools": [dialect.tool(name) for name in fields.get("tools", ())],
             "permissionMode": dialect.mode(fields.get("permissionMode", "default")),
@@ -258,17 +260,17 @@ class StreamJsonEncoder:
         self, event: TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted
     ) -> list[dict[str, Any]]:
         if isinstance(event, AnswerRestarted):
-            self._node, self._blocks, self._call = "", [], ("", "")
+            self._node, self._blocks = "", []
             return [self._system("answer_restarted", message_id=event.node_id)]
         lines: list[dict[str, Any]] = []
         if self._node != event.node_id:
             self._node, self._blocks = event.node_id, []
-            message = {"id": event.node_id, "type": "message", "role": "assistant", "content": []}
-            lines.append(self._event({"type": "message_start", "message": message}))
-        name, opening, delta = _delta(event)
+            lines.append(self._event(self._message_start(event.node_id)))
         if isinstance(event, ToolArgsDelta) and not self._dialect.is_ours:
-            # Pieces of JSON cannot be translated; they are collected until the block ends.
-            opening, delta = {**opening, "name": self._dialect.tool(event.tool_name)}, {}
+            # Pieces of JSON cannot be translated, and a call has its id only with the whole answer:
+            # its block is sent then.
+            return lines
+        name, opening, delta = _delta(event)
         # A block ends where the next one begins; there is no event of our own for it.
         if not self._blocks or self._blocks[-1] != name:
             lines += self._end_block()
@@ -276,16 +278,30 @@ class StreamJsonEncoder:
             lines.append(self._block_event("content_block_start", content_block=opening))
         if delta:
             lines.append(self._block_event("content_block_delta", delta=delta))
-        elif isinstance(event, ToolArgsDelta):
-            self._call = (event.tool_name, self._call[1] + event.text)
         return lines
+
+    def _message_start(self, node_id: str) -> dict[str, Any]:
+        # What is not known yet is there all the same: readers expect the fields.
+        message = {
+            "id": node_id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": _usage(None),
+        }
+        return {"type": "message_start", "message": message}
 
     def _end_of_blocks(self, node: Node) -> list[dict[str, Any]]:
         # A message whose pieces were never sent has no blocks to end; a stop without a start would
         # break readers that keep count.
         if not self._partials or self._node != node.id:
             return []
-        ended = [*self._end_block()]
+        ended = self._end_block()
+        if not self._dialect.is_ours:
+            ended += [line for call in node.calls for line in self._call_block(call)]
         self._node, self._blocks = "", []
         stop = {"stop_reason": "tool_use" if node.calls else "end_turn", "stop_sequence": None}
         return [
@@ -295,15 +311,19 @@ class StreamJsonEncoder:
         ]
 
     def _end_block(self) -> list[dict[str, Any]]:
-        if not self._blocks:
-            return []
-        stop = self._block_event("content_block_stop")
-        (name, text), self._call = self._call, ("", "")
-        if not text:
-            return [stop]
-        # Arguments can be translated only when they are whole, so they come in one piece.
-        delta = {"type": "input_json_delta", "partial_json": _translated(name, text, self._dialect)}
-        return [self._block_event("content_block_delta", delta=delta), stop]
+        return [self._block_event("content_block_stop")] if self._blocks else []
+
+    def _call_block(self, call: ToolCall) -> list[dict[str, Any]]:
+        """A call in one piece."""
+        block = self._block(call) or {}
+        self._blocks.append(call.call_uid)
+        written = msgspec.json.encode(block.get("input", {})).decode()
+        delta = {"type": "input_json_delta", "partial_json": written}
+        return [
+            self._block_event("content_block_start", content_block={**block, "input": {}}),
+            self._block_event("content_block_delta", delta=delta),
+            self._block_event("content_block_stop"),
+        ]
 
     def _block_event(self, kind: str, **fields: Any) -> dict[str, Any]:
         return self._event({"type": kind, "index": len(self._blocks) - 1, **fields})
@@ -349,6 +369,7 @@ class StreamJsonEncoder:
             for name, value in _usage(result.usage).items():
                 used[_MODEL_NAMES[name]] += value
             used["costUSD"] += result.cost_usd or 0.0
+            used["contextWindow"] = self._window
         reason = "end_turn" if result.finish_reason in ("stop", "submitted") else None
         reasons = {"length": "max_tokens", "refusal": "refusal"}
         return {
@@ -477,15 +498,6 @@ def _delta(
             opening: dict[str, Any] = {"type": "tool_use", "name": name, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": text} if text else {}
             return f"call {index}", opening, delta
-
-
-def _translated(name: str, text: str, dialect: ToolDialect) -> str:
-    """Arguments as text, in the other side's names; what is no object stays as it is."""
-    try:
-        args = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        return text
-    return msgspec.json.encode(dialect.input(name, args)).decode()
 
 
 def _usage(usage: Usage | None) -> dict[str, int]:

@@ -18,7 +18,7 @@ from weft.cli.agent_sdk import server_requests
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.message_ids import message_id
 from weft.cli.agent_sdk.sdk_options import level_of
-from weft.cli.agent_sdk.server_requests import ServerRequests
+from weft.cli.agent_sdk.server_requests import ServerRequests, check_configs
 from weft.cli.agent_sdk.session_reports import context_usage, initialize_answer
 from weft.errors import SessionNotFound, UsageError, WeftError
 from weft.hooks.config import HookTable
@@ -29,7 +29,7 @@ from weft.view import changed_paths
 TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "initialize": (
         *("hooks", "systemPrompt", "appendSystemPrompt", "jsonSchema", "title"),
-        *("sdkMcpServers", "agents", "skills"),
+        *("sdkMcpServers", "sdkMcpServerConfigs", "agents", "skills"),
     ),
     "interrupt": ("cancel_queued",),
     "set_model": ("model",),
@@ -51,6 +51,7 @@ IGNORED: Final[Mapping[str, tuple[str, ...]]] = {
         "perTaskStopAffordance",
         "promptSuggestions",
         "rapidFollowupPreempt",
+        "sdkMcpServerManifests",
         "supportedDialogKinds",
         "systemPromptSnapshot",
     ),
@@ -156,6 +157,7 @@ class ControlRequests:
             "title": _text(request, "title"),
         }
         agents, skills = _agents(request), _skills(request)
+        check_configs(request.get("sdkMcpServerConfigs"))
         self._servers.name_own(request.get("sdkMcpServers"))
         # Nothing can be refused from here on.
         self._hooks.add(hooks)
@@ -165,7 +167,7 @@ class ControlRequests:
             self._options["schema"] = schema
         answer = await initialize_answer(self._app, self._session, self._dialect)
         # Two promises that the other side waits for before it relies on its hooks.
-        applied = {"hooks_applied": True} if hooks else {}
+        applied = {"hooks_applied": True} if request.get("hooks") else {}
         return {**answer, **applied, "hook_on_failure_supported": True}
 
     async def _handed_over(self, table: Any) -> list[Any]:

@@ -25,6 +25,31 @@ SLOW: Final = frozenset({"mcp_reconnect", "mcp_set_servers"})
 """Those that ask the program something before they are answered."""
 
 
+_HARMLESS: Final = frozenset({"type", "name", "alwaysLoad", "timeout"})
+"""What may be said of a server inside the program without restricting its tools."""
+
+
+def check_configs(configs: Any) -> None:
+    """Refuse what is said of servers inside the program, where it restricts their tools.
+
+    Raises:
+        UsageError: it does.
+    """
+    if configs is None:
+        return
+    if not isinstance(configs, Mapping) or not all(
+        isinstance(e, Mapping) for e in configs.values()
+    ):
+        raise UsageError("initialize: sdkMcpServerConfigs is an object, from names to objects")
+    for name, config in configs.items():
+        for key, value in config.items():
+            if value and key not in _HARMLESS:
+                raise UsageError(
+                    f"initialize: {key!r} of the MCP server {name!r} is not supported here; "
+                    "leave it out"
+                )
+
+
 class ServerRequests:
     """Carries out what a program asks of MCP servers."""
 

@@ -386,6 +386,7 @@ def describe(app: App, snapshot: Any) -> dict[str, Any]:
         "cwd": app.project_path,
         "model": snapshot.model,
         "permissionMode": snapshot.permission_mode,
+        "context_window": snapshot.context_window,
         "mcp_servers": _mcp_servers(app),
         "claude_code_version": SPOKEN_VERSION,
         "apiKeySource": "none",
