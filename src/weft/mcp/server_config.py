@@ -83,12 +83,14 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """What it runs or reaches, in a line, as it is written; without passwords in an address."""
+        """What it runs (and in which folder) or reaches, in a line, as it is written; without
+        passwords in an address."""
         if self.transport == "sdk":
             return "a server inside the program that drives Weft"
         if self.url:
             return _SECRET_QUERY.sub(r"\1…", _PASSWORD.sub("://…@", self.url))
-        return " ".join((self.command, *self.args))
+        where = f" (in {self.cwd})" if self.cwd else ""
+        return f"{' '.join((self.command, *self.args))}{where}"
 
 
 class ConfiguredServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,8 +145,10 @@ def name_problem(name: str) -> str:
     """Why a server cannot be called so; empty when it can."""
     if NAME.fullmatch(name) is None:
         return f"{name!r} is no name of a server: use up to 40 letters, digits, - and _"
-    # `mcp__a__b` must name one tool of one server.
-    return f"{name!r} is no name of a server: it holds two _ in a row" if "__" in name else ""
+    # `mcp__a__b` must name one tool of one server, and a rule for `a` must not mean one of `a_`.
+    if "__" in name or name.endswith("_"):
+        return f"{name!r} is no name of a server: it holds two _ in a row, or ends with one"
+    return ""
 
 
 def _entry_problem(entry: ServerEntry) -> str:
