@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.agent_sdk.scripted_vendor import Step, scripted_vendor
+from tests.support.free_port import free_port
 from tests.support.real_servers import SERVERS
 from tests.support.source_code import ROOT
 from tests.support.weft_program import WeftProgram, call
@@ -230,3 +231,82 @@ class _EditorClient:
             self.asked.append("Write" if "a.txt" in json.dumps(meta) else "?")
             outcome = {"outcome": "selected", "optionId": once}
             self._send(id=message["id"], result={"outcome": outcome})
+
+
+# --- another agent uses Weft -------------------------------------------------------------------
+
+TASK = ("mcp__weft__weft_ask", {"prompt": "write it"})
+
+
+def as_agent(folder: Path, server: dict[str, Any], *answers: list[Step]) -> tuple[str, list[Any]]:
+    """What the CLI says at the end of a task for which it uses a server, and the requests of its
+    model."""
+    home = folder / "their-home"
+    home.mkdir()
+    with scripted_vendor(answers) as (address, seen):
+        environ = {**QUIET, "HOME": str(home), "ANTHROPIC_BASE_URL": address}
+        done = subprocess.run(
+            [
+                *(bundled_cli(), "-p", "have it written", "--model", "claude-sonnet-4-5"),
+                *("--mcp-config", json.dumps({"mcpServers": {"weft": server}})),
+                *("--strict-mcp-config", "--allowedTools", "mcp__weft__weft_ask"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            cwd=folder,
+            env={**environ, "PATH": os.environ["PATH"], "ENABLE_TOOL_SEARCH": "false"},
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout, seen
+
+
+def told_of_task(seen: list[Any]) -> str:
+    """What its model was told of the call."""
+    return json.dumps(seen[-1]["messages"][-1])
+
+
+@pytest.mark.parametrize("mode", ["accept_edits", "default"])
+def test_another_agent_has_a_task_done_over_pipes(
+    weft: WeftProgram, tmp_path: Path, mode: str
+) -> None:
+    cli, environ = weft_cli(weft)
+    script = weft.script([call("write", path="a.txt", content="one")], "It is written.")
+    words = ["mcp", "serve", "-C", str(weft.project), "--set", f"model.default={script}"]
+    words += ["--set", f"permissions.mode={mode}"]
+    server = {"command": cli, "args": words, "env": environ}
+    said, seen = as_agent(tmp_path, server, [TASK], ["All done."])
+    assert "All done." in said
+    if mode == "accept_edits":
+        assert "It is written." in told_of_task(seen)
+        assert (weft.project / "a.txt").read_text() == "one"
+    else:
+        # Its user cannot be asked in this mode, so that the call is denied.
+        assert not (weft.project / "a.txt").exists()
+
+
+def test_another_agent_has_a_task_done_over_http(weft: WeftProgram, tmp_path: Path) -> None:
+    script = weft.script([call("write", path="a.txt", content="one")], "It is written.")
+    settings = ("--set", f"model.default={script}", "--set", "permissions.mode=accept_edits")
+    port = free_port()
+    running = weft.start("serve", "--port", str(port), *settings, stderr=subprocess.STDOUT)
+    try:
+        server: dict[str, Any] = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+        server["headers"] = {"Authorization": f"Bearer {_token_of(running)}"}
+        said, seen = as_agent(tmp_path, server, [TASK], ["All done."])
+    finally:
+        running.terminate()
+        running.wait(30)
+    assert "All done." in said
+    assert "It is written." in told_of_task(seen)
+    assert (weft.project / "a.txt").read_text() == "one"
+
+
+def _token_of(running: subprocess.Popen[bytes]) -> str:
+    """The token of a server that has begun."""
+    assert running.stdout is not None
+    for line in running.stdout:
+        if b"token for programs: " in line:
+            return Path(line.decode().partition(": ")[2].strip()).read_text().strip()
+    raise AssertionError("the server has ended")
