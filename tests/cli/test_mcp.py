@@ -57,7 +57,7 @@ def test_a_server_at_an_address_is_added_and_its_headers_are_not_shown(weft: Wef
         (["add", "-e", "A", "x", "--", "y"], "-e takes NAME=VALUE"),
         (["add-json", "x", "{"], "is not JSON"),
         (["add-json", "x", '{"command": 7}'], "is not right"),
-        (["add-json", "x", '{"type": "sdk"}'], "no transport 'sdk'"),
+        (["add-json", "x", '{"type": "sdk"}'], "only a program that drives Weft"),
         (["remove", "nothing"], "no MCP server 'nothing'"),
         (["get", "nothing"], "no MCP server 'nothing'"),
         (["allow", "nothing"], "no MCP server 'nothing'"),

@@ -86,7 +86,7 @@ def test_what_a_server_describes_anew_is_covered_by_no_rule_and_no_mode() -> Non
     changed = {"unfamiliar": "it is another now"}
     assert verdict(WRITE, {"path": "src/a"}, ALLOW, f"allow {WRITE}", **changed) == "ask"
     for mode in ("accept_edits", "auto", "bypass"):
-        found = decide(action(WRITE, {}, **changed), mode=mode, rules=(), grants=())  # type: ignore[arg-type]
+        found = decide(action(WRITE, {}, **changed), mode=mode, rules=(), grants=())
         assert found.verdict != "allow"
 
 

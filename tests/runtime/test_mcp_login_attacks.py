@@ -222,7 +222,7 @@ async def test_a_server_that_lies_of_its_issuer_gets_no_login(tmp_path: Path, at
 
         browser = PlainBrowser()
         terms = LoginOptions(url=f"{evil.url}/mcp", show=browser.show, paste=browser.paste)
-        login = OAuthLogin(terms, LoginFile(tmp_path), Recording(), ManualClock())  # type: ignore[arg-type]
+        login = OAuthLogin(terms, LoginFile(tmp_path), Recording(), ManualClock())
         with anyio.fail_after(20):
             # Where no issuer is named that can be one, the server itself is, as it was at first.
             if attack in ("no issuers", "a file"):
@@ -398,7 +398,7 @@ async def test_a_refresh_token_goes_to_no_place_without_encryption(tmp_path: Pat
         "https://server.example/mcp",
         LoginFile(tmp_path),
         Recording(),
-        ManualClock(),  # type: ignore[arg-type]
+        ManualClock(),
     )
     assert not await saved.renewed("Bearer a")
     assert asked == []

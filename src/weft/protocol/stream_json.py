@@ -282,7 +282,7 @@ class StreamJsonEncoder:
 
     def _message_start(self, node_id: str) -> dict[str, Any]:
         # What is not known yet is there all the same: readers expect the fields.
-        message = {
+        message: dict[str, Any] = {
             "id": node_id,
             "type": "message",
             "role": "assistant",

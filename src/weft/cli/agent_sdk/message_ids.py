@@ -16,5 +16,5 @@ async def message_id(session: Session, given: str) -> str:
     ids = [each for each, _ in await session.messages_with_ids()]
     found = next((each for each in ids if given in (each, wire_uuid(each))), None)
     if found is None:
-        raise UsageError(f"this session has no message {given!r}")
+        raise UsageError(f"there is no message {given!r} in this session")
     return found
