@@ -84,10 +84,8 @@ def make_app(
     is_own = bool(arguments.values.get("without_user"))
     if is_own:
         # What the user allows elsewhere does not count here; what is forbidden stays so.
-        given |= {
-            "permissions.allow": rules.pop("permissions.allow"),
-            "permissions.mode": "default",
-        }
+        given["permissions.allow"] = rules.pop("permissions.allow")
+        given.setdefault("permissions.mode", "default")
     more = {name: found for name, found in rules.items() if found}
     if more:
         # Opened once to read the configured rules: a setting given on the command line replaces the
