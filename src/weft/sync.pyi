@@ -14,6 +14,7 @@ from weft.api.fan.handle import FanCandidate
 from weft.api.file_changes import HunkOutcome, NetChange
 from weft.api.manager import ExportFormat, SavedSessions, SessionInfo, SessionRecord
 from weft.api.mcp.mcp_servers import AppMcp
+from weft.api.mcp.program_access import ProgramMcp
 from weft.api.model_query import Answer, Delta
 from weft.api.options import (
     MessageOptions,
@@ -754,6 +755,8 @@ class App:
     def read_blob(self, blob_id: str) -> bytes: ...
     @property
     def mcp_servers(self) -> ProjectMcpServers | None: ...
+    @property
+    def program_mcp(self) -> ProgramMcp: ...
     @property
     def mcp(self) -> AppMcp: ...
     @property

@@ -14,6 +14,7 @@ from weft.app import App
 from weft.cli.agent_sdk.control import IGNORED, TAKES, ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel, NoAnswer
 from weft.cli.agent_sdk.hook_channel import HookChannel
+from weft.cli.agent_sdk.server_requests import ServerRequests
 from weft.errors import UsageError
 from weft.hooks.config import HookTable
 from weft.protocol.agent_sdk_dialect import ToolDialect
@@ -34,8 +35,11 @@ def requests_of(app: App, session: Session, hooks: HookTable) -> ControlRequests
         {},
         hooks=hooks,
         channel=HookChannel(ControlChannel(), ToolDialect(), session.id),
+        servers=ServerRequests(app, ControlChannel()),
+        dialect=ToolDialect(),
         set_mode=set_mode,
         drop_waiting=lambda: None,
+        named=lambda given: "",
     )
 
 

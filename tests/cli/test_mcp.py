@@ -10,6 +10,8 @@ import pytest
 from tests.support.chat_driver import driven_chat
 from tests.support.weft_program import WeftProgram
 from weft.app import App
+from weft.cli.mcp.chat_command import question_line
+from weft.runtime.mcp.project_servers import ServerQuestion
 from weft.view import TableBlock
 
 
@@ -57,7 +59,7 @@ def test_a_server_at_an_address_is_added_and_its_headers_are_not_shown(weft: Wef
         (["add", "-e", "A", "x", "--", "y"], "-e takes NAME=VALUE"),
         (["add-json", "x", "{"], "is not JSON"),
         (["add-json", "x", '{"command": 7}'], "is not right"),
-        (["add-json", "x", '{"type": "sdk"}'], "no transport 'sdk'"),
+        (["add-json", "x", '{"type": "sdk"}'], "only a program that drives Weft"),
         (["remove", "nothing"], "no MCP server 'nothing'"),
         (["get", "nothing"], "no MCP server 'nothing'"),
         (["allow", "nothing"], "no MCP server 'nothing'"),
@@ -152,3 +154,24 @@ async def test_the_chat_asks_about_servers_of_the_project_and_shows_what_would_r
 
 def _rows(blocks: list[TableBlock]) -> list[tuple[str, ...]]:
     return [tuple(row) for block in blocks for row in block.rows]
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\x1b]0;$(evil)\x07", "\x9d0;$(evil)\x9c", "\u202e$(evil)", "\n" * 90 + "$(evil)"]
+)
+def test_nothing_hides_in_a_command_that_the_user_may_allow(hidden: str) -> None:
+    question = ServerQuestion(
+        name="x",
+        shown=f"sh -c ok;{hidden}",
+        variables=(),
+        environ=(),
+        headers=(),
+        is_remote=False,
+        network=True,
+        is_sandboxed=True,
+        had_answer=False,
+    )
+    line = question_line(question)
+    assert "$(evil)" in line
+    assert "\n" not in line
+    assert line.isprintable()

@@ -262,9 +262,16 @@ def first_session(weft: WeftProgram) -> str:
         ({"hooks": {"Notification": [{"hookCallbackIds": ["hook_0"]}]}}, "'Notification'"),
         ({"hooks": {"PreToolUse": [{"matcher": "(", "hookCallbackIds": ["x"]}]}}, "'('"),
         ({"hooks": ["PreToolUse"]}, "hooks"),
-        ({"agents": {"a": {"description": "d", "prompt": "p"}}}, "'agents'"),
-        ({"sdkMcpServers": ["tools"]}, "'sdkMcpServers'"),
-        ({"skills": ["tidy"]}, "'skills'"),
+        ({"agents": {"a": {"description": "d", "memory": "user"}}}, "'memory'"),
+        ({"agents": ["a"]}, "agents"),
+        ({"sdkMcpServers": ["two__parts"]}, "'two__parts'"),
+        ({"sdkMcpServers": "tools"}, "sdkMcpServers"),
+        ({"sdkMcpServerConfigs": {"a": {"tools": [{"name": "x"}]}}}, "'tools'"),
+        ({"sdkMcpServerConfigs": {"a": 3}}, "sdkMcpServerConfigs"),
+        ({"planModeInstructions": "Only plan."}, "'planModeInstructions'"),
+        ({"plugins": [{"type": "local", "path": "/x"}]}, "'plugins'"),
+        ({"mcpServers": {"a": {"command": "true"}}}, "'mcpServers'"),
+        ({"skills": "tidy"}, "skills"),
         ({"toolAliases": {"Bash": "mcp__x"}}, "'toolAliases'"),
         ({"managedSettings": {"permissions": {"deny": ["Bash"]}}}, "'managedSettings'"),
         ({"somethingNew": True}, "'somethingNew'"),
@@ -288,6 +295,22 @@ def test_what_initialize_asks_for_and_cannot_have_is_refused_and_nothing_runs_wi
     driver.send(user("go"))
     assert driver.until("result")[-1]["subtype"] == "success"
     assert driver.end() == 0
+
+
+def test_hooks_for_what_never_happens_here_are_taken_and_the_others_are_called(
+    weft: WeftProgram,
+) -> None:
+    driver = SdkDriver(weft, "-m", weft.script(TOUCH, "No."), "--yolo")
+    names = ("TaskCreated", "TaskCompleted", "TeammateIdle", "PreToolUse")
+    said = driver.initialize(hooks={name: [{"hookCallbackIds": [name]}] for name in names})
+    assert said["response"]["hooks_applied"] is True
+    driver.send(user("go"))
+    asked = driver.asked("hook_callback")
+    assert asked["request"]["callback_id"] == "PreToolUse"
+    driver.send(answer(asked, decision="block"))
+    driver.until("result")
+    driver.end()
+    assert not (weft.project / "made").exists()
 
 
 def test_a_session_is_initialized_once(weft: WeftProgram) -> None:
@@ -332,7 +355,7 @@ def test_a_control_request_with_a_field_that_means_nothing_here_is_refused(
 ) -> None:
     driver = SdkDriver(weft, "-m", weft.script("Hi."))
     for request in (
-        {"subtype": "mcp_status"},
+        {"subtype": "mcp_call", "server": "x"},
         {"subtype": "set_permission_mode", "mode": "default", "ultraplan": True},
         {"subtype": "apply_flag_settings", "settings": {}},
     ):
@@ -588,6 +611,9 @@ def test_arguments_in_flight_have_their_names_too(weft: WeftProgram) -> None:
     [start] = [each for each in told if each["type"] == "content_block_start"]
     [delta] = [each for each in told if each["type"] == "content_block_delta"]
     assert start["content_block"]["name"] == "Write"
+    assert start["content_block"]["id"].startswith("cal_")
+    assert told[0]["message"]["usage"]["input_tokens"] == 0
+    assert [each["type"] for each in told][-2:] == ["message_delta", "message_stop"]
     assert json.loads(delta["delta"]["partial_json"]) == {
         "file_path": str(weft.project / "a.txt"),
         "content": "original\n",

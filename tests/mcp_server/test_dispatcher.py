@@ -61,9 +61,9 @@ class Client:
                 self.question.set()
                 if self.answer is not None:
                     self.send({"id": message["id"], "result": self.answer})
-            elif "method" in message:
+            elif message.get("method") == "notifications/progress":
                 self.progress.append(message["params"]["message"])
-            elif message["id"] in self._waiting:
+            elif message.get("id") in self._waiting:
                 self._found[message["id"]] = message
                 self._waiting[message["id"]].set()
 

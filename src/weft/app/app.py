@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.api.decisions import ProjectDecisions
     from weft.api.fan import Fan, FanSummary
     from weft.api.mcp.mcp_servers import AppMcp
+    from weft.api.mcp.program_access import ProgramMcp
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
@@ -66,6 +67,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.daily_usage import DailyUsage, UsageCounter
     from weft.runtime.index_access import IndexAccess
+    from weft.runtime.mcp.program_servers import ProgramServers
     from weft.runtime.mcp.project_servers import ProjectMcpServers
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
@@ -114,6 +116,7 @@ class App:
         wakes_due: bool = False,
         mcp_config: Sequence[str] = (),
         only_mcp_config: bool = False,
+        without_project: bool = False,
     ) -> None:
         """`hooks` are those of a program that drives us, besides the configured ones; it may still
         grow.
@@ -127,7 +130,11 @@ class App:
 
         `mcp_config` names MCP servers besides the configured ones, each text a file or JSON;
         `only_mcp_config`: and no others count.
+
+        `without_project`: settings, hooks and MCP servers of the project do not count.
         """
+        self._without_project = without_project
+        self._program_servers: ProgramServers | None = None
         self._mcp_config = (tuple(mcp_config), only_mcp_config)
         self._mcp: McpAccess | None = None
         self._more_hooks = hooks
@@ -604,7 +611,8 @@ class App:
 
     def _look(self) -> ProjectFiles | None:
         """What could act in this project; a project without such a folder costs one look."""
-        if not os.path.lexists(os.path.join(self.project_path, ".weft")):
+        has_none = not os.path.lexists(os.path.join(self.project_path, ".weft"))
+        if self._without_project or has_none:
             return None
         from weft.project.trust import look
 
@@ -613,6 +621,10 @@ class App:
     def _mcp_access(self) -> McpAccess:
         if self._mcp is None:
             texts, is_strict = self._mcp_config
+            if self._more_hooks is not None:
+                from weft.runtime.mcp.program_servers import ProgramServers  # see `hooks`
+
+                self._program_servers = ProgramServers()
             terms = McpTerms(
                 config=self.config,
                 environ=self._environ,
@@ -624,6 +636,8 @@ class App:
                 given=texts,
                 is_strict=is_strict,
                 is_sandboxed=self._workspaces.may_be_sandboxed,
+                program_servers=self._program_servers,
+                without_project=self._without_project,
             )
             self._mcp = McpAccess(terms)
         return self._mcp
@@ -638,6 +652,20 @@ class App:
         access = self._mcp_access()
         access.look(self.project_path)
         return access.of(self.project_path)
+
+    @property
+    def program_mcp(self) -> ProgramMcp:
+        """The MCP servers of this project, for the program that drives us.
+
+        Raises:
+            UsageError: none does, or what `mcp_config` names cannot be read.
+        """
+        from weft.api.mcp.program_access import ProgramMcp  # only for those who are driven
+
+        access = self._mcp_access()
+        if self._program_servers is None:
+            raise UsageError("no program drives Weft")
+        return ProgramMcp(self._program_servers, access.loaded(self.project_path))
 
     @property
     def mcp(self) -> AppMcp:

@@ -6,6 +6,7 @@ command lives in a module of its own and is loaded when it is asked for.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -111,7 +112,7 @@ def _verb(arguments: ParsedArguments, early: EarlyPrompt | None) -> int:
     if arguments.flag("version"):
         from weft import __version__
 
-        return _say(f"weft {__version__}")
+        return _say(_sdk_version() or f"weft {__version__}")
     in_background = arguments.verb in ("", "run") and arguments.flag("bg")
     is_chat = arguments.verb == "" and not arguments.flag("print") and not in_background
     if is_chat and _has_terminal():
@@ -126,6 +127,15 @@ def _verb(arguments: ParsedArguments, early: EarlyPrompt | None) -> int:
     from weft.cli.headless.run import run_print
 
     return run_print(arguments)
+
+
+def _sdk_version() -> str:
+    """The version for a program of the Agent SDK, which compares it with the oldest it takes."""
+    if not os.environ.get("CLAUDE_CODE_ENTRYPOINT"):
+        return ""
+    from weft.protocol.session_options import SPOKEN_VERSION
+
+    return SPOKEN_VERSION
 
 
 def _prepare() -> None:

@@ -785,6 +785,12 @@ VERBS: tuple[CommandSpec, ...] = (
                 "PROVIDER",
             ),
             CommandSpec("logout", "Delete a provider's key", "PROVIDER"),
+            CommandSpec(
+                "status",
+                "Say whether any provider has a key; exit code 1 when none has",
+                "",
+                (JSON,),
+            ),
         ),
     ),
     CommandSpec(

@@ -56,7 +56,8 @@ def parse(argv: list[str]) -> ParsedArguments:
         UsageError: an option is unknown (the nearest one is named), lacks its value or has a wrong
             one.
     """
-    reader = _Reader(argv, run_options())
+    of_run = _run_options(argv)
+    reader = _Reader(argv, of_run)
     verb: CommandSpec | None = None
     named: list[str] = []
     while (word := reader.next_word()) is not None:
@@ -70,15 +71,27 @@ def parse(argv: list[str]) -> ParsedArguments:
                 named.append(found.name)
                 # From here on only the command's own options are known; `_check_values` looks at
                 # those that stood before it.
-                reader.options = options_of(found)
+                reader.options = of_run if found.is_run else options_of(found)
                 continue
             if verb is None:
                 _check_spelling(word, reader.follows)
         reader.words.append(word)
     name = _full_name(verb, named, reader)
     _check_words(verb, name, reader.words)
-    _check_values(reader.values, options_of(verb) if verb is not None else run_options(), name)
+    allowed = of_run if verb is None or verb.is_run else options_of(verb)
+    _check_values(reader.values, allowed, name)
     return ParsedArguments(name, tuple(reader.words), reader.values)
+
+
+def _run_options(argv: list[str]) -> tuple[CommandOption, ...]:
+    """The options of a run; a program that drives us may give more."""
+    # Not `pairwise`, whose module costs start-up time.
+    at = argv.index("--input-format") + 1 if "--input-format" in argv else len(argv)
+    if "--input-format=stream-json" in argv or argv[at : at + 1] == ["stream-json"]:
+        from weft.cli.agent_sdk.option_table import SDK_OPTIONS  # only for programs
+
+        return (*SDK_OPTIONS, *run_options())
+    return run_options()
 
 
 def _check_spelling(word: str, follows: str | None) -> None:

@@ -79,7 +79,13 @@ def make_app(
     rules = {
         "permissions.allow": _rules(arguments, "allowedTools"),
         "permissions.deny": _rules(arguments, "disallowedTools"),
+        "permissions.ask": _rules(arguments, "ask_rules"),
     }
+    is_own = bool(arguments.values.get("without_user"))
+    if is_own:
+        # What the user allows elsewhere does not count here; what is forbidden stays so.
+        given["permissions.allow"] = rules.pop("permissions.allow")
+        given.setdefault("permissions.mode", "default")
     more = {name: found for name, found in rules.items() if found}
     if more:
         # Opened once to read the configured rules: a setting given on the command line replaces the
@@ -95,6 +101,7 @@ def make_app(
         hooks=hooks,
         mcp_config=tuple(map(os.path.expanduser, arguments.many("mcp_config"))),
         only_mcp_config=arguments.flag("strict_mcp_config"),
+        without_project=bool(arguments.values.get("without_project")),
         listen_after_seconds=LISTEN_AFTER_SECONDS,
         wakes_due=wakes_due,
     )
@@ -127,7 +134,8 @@ def _rules(arguments: ParsedArguments, option: str) -> list[str]:
     from weft.permissions import rule_problem  # not without rules
 
     if why := next(filter(None, map(rule_problem, rules)), ""):
-        raise UsageError(f"--{option}: {why}")
+        shown = "--settings: permissions.ask" if option == "ask_rules" else f"--{option}"
+        raise UsageError(f"{shown}: {why}")
     return rules
 
 

@@ -38,6 +38,7 @@ FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 """Seconds before a stream of changes is asked for again."""
 _META: Final = "io.modelcontextprotocol/"
+_OFFERED: Final[dict[str, Any]] = {"roots": {}, "elicitation": {"form": {}, "url": {}}}
 _CLIENT: Final = {"name": "weft", "version": __version__}
 
 
@@ -219,7 +220,7 @@ class McpClient:
         self._line.use_version("")
         params = {
             "protocolVersion": HANDSHAKE,
-            "capabilities": {"roots": {}, "elicitation": {"form": {}, "url": {}}},
+            "capabilities": _OFFERED if self._line.takes_requests else {},
             "clientInfo": _CLIENT,
         }
         raw = await self._line.request("initialize", params)

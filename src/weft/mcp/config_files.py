@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +46,10 @@ class GivenServers(msgspec.Struct, frozen=True, kw_only=True):
     """Each a file, or JSON."""
     is_strict: bool = False
     """Nothing else counts."""
+    without_project: bool = False
+    """The project's own file does not count."""
+    by_program: Mapping[str, Any] = {}
+    """Servers that a program which drives us has named since, by name."""
 
 
 def has_any(config: Path, project: str, given: GivenServers | None = None) -> bool:
@@ -64,11 +68,12 @@ def configured_servers(
         UsageError: what the command line brings cannot be read.
     """
     given = given or GivenServers()
-    found = [server for text in given.texts for server in _given(text, project)]
+    found = _servers(dict(given.by_program), "given", "the program that drives Weft", project)
+    found += [server for text in given.texts for server in _given(text, project)]
     problems: list[str] = []
     if not given.is_strict:
         found += _of_user(config, project, problems)
-        found += _of_project(project, problems)
+        found += [] if given.without_project else _of_project(project, problems)
     return ConfiguredServers(servers=merged(found), problems=tuple(problems))
 
 

@@ -36,6 +36,8 @@ class McpConnection(Protocol):
 
     mirrors_arguments: bool
     """Whether what a schema asks for is repeated in headers."""
+    takes_requests: bool
+    """Whether the server may ask us something of its own."""
 
     async def run(self) -> str:
         """Carry what comes until the other end is gone; returns why it ended.
@@ -86,6 +88,7 @@ class StdioConnection(McpConnection):
     """A connection through the pipes of a program."""
 
     mirrors_arguments = False
+    takes_requests = True
 
     def __init__(
         self,

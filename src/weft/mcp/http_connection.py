@@ -79,6 +79,7 @@ class HttpConnection(McpConnection):
     """A connection over Streamable HTTP."""
 
     mirrors_arguments = True
+    takes_requests = True
 
     def __init__(self, endpoint: HttpEndpoint, handlers: Handlers, start_task: StartTask) -> None:
         self._endpoint = endpoint
@@ -431,6 +432,7 @@ class SseConnection(McpConnection):
     """A connection over HTTP as it was in 2024-11-05: a stream that tells where to send."""
 
     mirrors_arguments = False
+    takes_requests = True
 
     def __init__(self, endpoint: HttpEndpoint, handlers: Handlers, start_task: StartTask) -> None:
         self._endpoint = endpoint

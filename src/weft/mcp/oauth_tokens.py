@@ -20,6 +20,7 @@ import msgspec
 from weft.clock import Clock
 from weft.errors import ProviderUnavailable, UsageError
 from weft.mcp.http_exchange import ServerAuthorization
+from weft.mcp.issuer_address import scheme_problem
 from weft.mcp.private_file import locked, read_private, replace_private
 from weft.transport import HttpRequest, HttpTimeouts, HttpTransport
 
@@ -196,6 +197,9 @@ class SavedAuthorization(ServerAuthorization):
     async def _refreshed(self, login: SavedLogin) -> SavedLogin | None:
         """The login with new tokens (RFC 6749, 6); None where none were given."""
         if not (login.refresh_token and login.token_endpoint and login.client_id):
+            return None
+        if problem := scheme_problem(login.token_endpoint):
+            logger.warning("a login to an MCP server is not renewed: its issuer %s", problem)
             return None
         form = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
         if login.resource:

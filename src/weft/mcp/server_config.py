@@ -18,7 +18,7 @@ from weft.sha256 import sha256
 Scope: TypeAlias = Literal["given", "local", "project", "user"]
 SCOPES: Final[tuple[Scope, ...]] = ("given", "local", "project", "user")
 """Where an entry may stand; the first that has a name counts."""
-Transport: TypeAlias = Literal["stdio", "http", "sse"]
+Transport: TypeAlias = Literal["stdio", "http", "sse", "sdk"]
 
 START_SECONDS: Final = 30.0
 """How long a call waits for a server that starts; then the server is late."""
@@ -33,6 +33,7 @@ _TRANSPORTS: Final[Mapping[str, Transport]] = {
     "streamableHttp": "http",
     "remote": "http",
     "sse": "sse",
+    "sdk": "sdk",
 }
 _HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PASSWORD: Final = re.compile(r"://[^/?#\s]*@")
@@ -46,7 +47,10 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One server, as it is written down."""
 
     type: str = ""
-    """`stdio`, `http` or `sse`; without it, what `command` or `url` says."""
+    """`stdio`, `http` or `sse`; without it, what `command` or `url` says.  `sdk` is a server inside
+    the program that drives us."""
+    name: str = ""
+    """What such a program calls it; nothing is found by it."""
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
@@ -79,10 +83,14 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """What it runs or reaches, in a line, as it is written; without passwords in an address."""
+        """What it runs (and in which folder) or reaches, in a line, as it is written; without
+        passwords in an address."""
+        if self.transport == "sdk":
+            return "a server inside the program that drives Weft"
         if self.url:
             return _SECRET_QUERY.sub(r"\1…", _PASSWORD.sub("://…@", self.url))
-        return " ".join((self.command, *self.args))
+        where = f" (in {self.cwd})" if self.cwd else ""
+        return f"{' '.join((self.command, *self.args))}{where}"
 
 
 class ConfiguredServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +111,11 @@ class ConfiguredServer(msgspec.Struct, frozen=True, kw_only=True):
         """The user wrote it down, and not a project."""
         return self.scope != "project"
 
+    @property
+    def is_inside(self) -> bool:
+        """It is inside the program that drives us."""
+        return not self.problem and self.entry.transport == "sdk"
+
 
 def canonical(value: Any) -> bytes:
     """A value as JSON that is the same for every order of keys."""
@@ -117,10 +130,14 @@ def read_server(
     made = ConfiguredServer(name=name, scope=scope, source=source)
     try:
         entry = msgspec.convert(written, ServerEntry)
-        digest = sha256(canonical([place, written])).hexdigest()
+        # Two servers of a program may be written alike, and are still two.
+        told_apart = [name] if entry.type == "sdk" else []
+        digest = sha256(canonical([place, written, *told_apart])).hexdigest()
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
         return msgspec.structs.replace(made, problem=f"its entry is not right: {error}")
     problem = name_problem(name) or _entry_problem(entry)
+    if not problem and entry.transport == "sdk" and scope != "given":
+        problem = "only a program that drives Weft has servers of the type sdk"
     return msgspec.structs.replace(made, entry=entry, digest=digest, problem=problem)
 
 
@@ -128,8 +145,10 @@ def name_problem(name: str) -> str:
     """Why a server cannot be called so; empty when it can."""
     if NAME.fullmatch(name) is None:
         return f"{name!r} is no name of a server: use up to 40 letters, digits, - and _"
-    # `mcp__a__b` must name one tool of one server.
-    return f"{name!r} is no name of a server: it holds two _ in a row" if "__" in name else ""
+    # `mcp__a__b` must name one tool of one server, and a rule for `a` must not mean one of `a_`.
+    if "__" in name or name.endswith("_"):
+        return f"{name!r} is no name of a server: it holds two _ in a row, or ends with one"
+    return ""
 
 
 def _entry_problem(entry: ServerEntry) -> str:
@@ -140,6 +159,8 @@ def _entry_problem(entry: ServerEntry) -> str:
     texts = [*_texts(entry), *entry.env]
     if any("\0" in text for text in texts):
         return "it holds a NUL"
+    if entry.transport == "sdk":
+        return "it has a command or an address" if entry.command or entry.url else ""
     if entry.transport == "stdio":
         return "" if entry.command.strip() else "it has no command"
     if not re.match(r"https?://[^/\s]", entry.url) and not entry.url.startswith("${"):

@@ -157,6 +157,11 @@ class ServerRecord(msgspec.Struct, kw_only=True):
             if raw.get("name") == name:
                 self.pinned[name] = raw
 
+    def agree_to_all(self) -> None:
+        """The user knows the whole list as it is now."""
+        self.pinned = {str(raw["name"]): raw for raw in self.listed}
+        self.pinned_instructions = self.instructions
+
     def tools(self) -> dict[str, KnownTool]:
         """Its tools by name, sorted; of two with one name the first."""
         found: dict[str, KnownTool] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -136,6 +136,15 @@ GetPrompt: TypeAlias = Callable[[str, dict[str, Any], CallClient], Awaitable[lis
 Complete: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], Awaitable[list[str]]]
 
 
+class OfferChange(msgspec.Struct, frozen=True):
+    """What is another now."""
+
+    is_list: bool = False
+    """The list of resources is."""
+    uris: frozenset[str] = frozenset()
+    """These resources are."""
+
+
 class ServedOffer(msgspec.Struct, frozen=True, kw_only=True):
     """All that a server offers."""
 
@@ -150,6 +159,8 @@ class ServedOffer(msgspec.Struct, frozen=True, kw_only=True):
     """The messages of a prompt, by its name and arguments; raises `UsageError`."""
     complete: Complete | None = None
     """Values for an argument of a prompt or a resource that is being typed."""
+    changes: Callable[[], AsyncGenerator[OfferChange]] | None = None
+    """What changes from now on; None: nothing is told of that."""
     older_methods: dict[str, Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]] = {}
     """Further requests that clients before 2026-07-28 may make, by method."""
     older_capabilities: dict[str, Any] = {}

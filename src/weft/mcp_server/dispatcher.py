@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +21,7 @@ from weft.mcp_server.catalogue import (
     CallClient,
     ElicitationReply,
     InputNeeded,
+    OfferChange,
     RequestProblem,
     ResourceMissing,
     ServedOffer,
@@ -36,6 +38,7 @@ HANDSHAKES: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 METHOD_NOT_FOUND: Final = -32601
 INTERNAL_ERROR: Final = -32603
 UNSUPPORTED_VERSION: Final = -32022
+MOST_FOLLOWED: Final = 1_000
 META: Final = "io.modelcontextprotocol/"
 _INFO: Final = {"name": "weft", "title": "Weft", "version": __version__}
 _QUESTION: Final = "question"
@@ -56,6 +59,8 @@ class ClientConnection(msgspec.Struct):
     """What an older client and we agreed on."""
     capabilities: dict[str, Any] = {}
     """What an older client said that it can."""
+    followed: set[str] = msgspec.field(default_factory=set)
+    """Resources that an older client wants to be told of."""
 
 
 class _Call(CallClient):
@@ -116,10 +121,27 @@ class McpDispatcher:
         self._offer = offer
         self._tools = {tool.name: tool for tool in offer.tools}
 
+    async def tell_changes(self, connection: ClientConnection) -> None:
+        """Tell an older client what changes, as long as it is there."""
+        if self._offer.changes is None:
+            return
+        try:
+            async with aclosing(self._offer.changes()) as changes:
+                async for change in changes:
+                    if connection.version:
+                        _tell(connection, change, connection.followed, is_list=True, more={})
+        except (WeftError, OSError) as error:
+            # It is still answered; only what changes is not told any more.
+            logger.warning("clients are not told of changes: %s", error)
+
     async def answer(
-        self, method: str, params: dict[str, Any], connection: ClientConnection
+        self,
+        method: str,
+        params: dict[str, Any],
+        connection: ClientConnection,
+        number: int | str | None = None,
     ) -> dict[str, Any]:
-        """The result of a request.
+        """The result of a request; `number` is the id that it has on the wire.
 
         Raises:
             RequestProblem: it is answered with an error.
@@ -132,6 +154,8 @@ class McpDispatcher:
             raise RequestProblem(UNSUPPORTED_VERSION, "Unsupported protocol version", known)
         if not isinstance(params["_meta"].get(f"{META}clientCapabilities"), dict):
             raise RequestProblem(INVALID_PARAMS, "_meta does not say what the client can")
+        if method == "subscriptions/listen" and self._offer.changes is not None:
+            return await self._listen(params, connection, number)
         try:
             result = await self._answer_newer(method, params, _Call(connection, params, MODERN))
         except InputNeeded as needed:
@@ -150,9 +174,47 @@ class McpDispatcher:
                 return self._initialized(params, connection)
             case "ping":
                 return {}
+            case "resources/subscribe" | "resources/unsubscribe" if (
+                self._offer.changes is not None and method not in self._offer.older_methods
+            ):
+                return await self._follow(_text(params, "uri"), connection, method)
             case more if more in self._offer.older_methods:
                 return await self._offer.older_methods[more](params)
         return await self._answered(method, params, _Call(connection, params, ""))
+
+    async def _follow(self, uri: str, connection: ClientConnection, method: str) -> dict[str, Any]:
+        if method == "resources/unsubscribe":
+            connection.followed.discard(uri)
+            return {}
+        try:
+            await self._offer.read(uri)
+        except ResourceMissing as error:
+            raise RequestProblem(RESOURCE_NOT_FOUND, str(error), {"uri": uri}) from error
+        if len(connection.followed) >= MOST_FOLLOWED:
+            raise RequestProblem(INVALID_PARAMS, f"no more than {MOST_FOLLOWED} can be followed")
+        connection.followed.add(uri)
+        return {}
+
+    async def _listen(
+        self, params: dict[str, Any], connection: ClientConnection, number: int | str | None
+    ) -> dict[str, Any]:
+        """Tell a newer client what it wants to know, until it does not any more."""
+        assert self._offer.changes is not None
+        wanted = _dict(params.get("notifications"))
+        uris = wanted.get("resourceSubscriptions")
+        named = [each for each in uris if isinstance(each, str)] if isinstance(uris, list) else []
+        is_list = wanted.get("resourcesListChanged") is True
+        agreed = {
+            **({"resourcesListChanged": True} if is_list else {}),
+            **({"resourceSubscriptions": named[:MOST_FOLLOWED]} if named else {}),
+        }
+        about = {"_meta": {f"{META}subscriptionId": number}}
+        async with aclosing(self._offer.changes()) as changes:
+            said = {**about, "notifications": agreed}
+            connection.notify("notifications/subscriptions/acknowledged", said)
+            async for change in changes:
+                _tell(connection, change, set(named[:MOST_FOLLOWED]), is_list=is_list, more=about)
+        return {"resultType": "complete", **about}
 
     def _initialized(self, params: dict[str, Any], connection: ClientConnection) -> dict[str, Any]:
         wanted = params.get("protocolVersion")
@@ -182,7 +244,8 @@ class McpDispatcher:
 
     def _capabilities(self) -> dict[str, Any]:
         completes: dict[str, Any] = {} if self._offer.complete is None else {"completions": {}}
-        return {"tools": {}, "resources": {}, "prompts": {}, **completes}
+        tells = {} if self._offer.changes is None else {"listChanged": True, "subscribe": True}
+        return {"tools": {}, "resources": tells, "prompts": {}, **completes}
 
     # -- what both have
 
@@ -244,6 +307,20 @@ class McpDispatcher:
         except UsageError as error:
             raise RequestProblem(INVALID_PARAMS, str(error)) from error
         return {"messages": messages}
+
+
+def _tell(
+    connection: ClientConnection,
+    change: OfferChange,
+    followed: set[str],
+    *,
+    is_list: bool,
+    more: dict[str, Any],
+) -> None:
+    for uri in sorted(change.uris & followed):
+        connection.notify("notifications/resources/updated", {"uri": uri, **more})
+    if change.is_list and is_list:
+        connection.notify("notifications/resources/list_changed", dict(more))
 
 
 def error_of(method: str, error: Exception) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import binascii
 import math
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 import anyio
@@ -78,6 +79,8 @@ class _HttpSession:
         self.capabilities: dict[str, Any] = {}
         self.questions: dict[str, _Question] = {}
         self.running: dict[int | str, anyio.CancelScope] = {}
+        self.followed: set[str] = set()
+        """Resources that it wants to be told of."""
 
 
 class McpHttpEndpoint:
@@ -97,15 +100,22 @@ class McpHttpEndpoint:
         match scope["method"]:
             case "POST":
                 await self._post(headers, receive, send)
+            case "GET" if (known := self._owned(headers)) is not None:
+                await _ChangeStream(known, self._dispatcher).run(receive, send)
             case "DELETE":
-                session = self._sessions.get(headers.get("mcp-session-id", ""))
-                is_known = session is not None and session.owner == headers.get("authorization", "")
+                is_known = self._owned(headers) is not None
                 if is_known:
                     del self._sessions[headers["mcp-session-id"]]
                 await _reply(send, 200 if is_known else 404)
             case _:
-                # There is nothing that we tell unasked.
+                # Only who has greeted is told anything unasked.
                 await _reply(send, 405, more=((b"allow", b"POST, DELETE"),))
+
+    def _owned(self, headers: dict[str, str]) -> _HttpSession | None:
+        """The session that a request names, where it is its own."""
+        session = self._sessions.get(headers.get("mcp-session-id", ""))
+        is_own = session is not None and session.owner == headers.get("authorization", "")
+        return session if is_own else None
 
     async def _post(self, headers: dict[str, str], receive: Receive, send: Send) -> None:
         number: int | str | None = None
@@ -150,7 +160,7 @@ class McpHttpEndpoint:
         receive: Receive,
         send: Send,
     ) -> None:
-        if message.method == "tools/call":
+        if message.method in ("tools/call", "subscriptions/listen"):
             stream = _CallStream(message, session, self._dispatcher)
             await stream.run(receive, send)
             return
@@ -161,6 +171,7 @@ class McpHttpEndpoint:
             notify=lambda method, params: None,
             version=known.version,
             capabilities=known.capabilities,
+            followed=known.followed,
         )
         status = 200
         more: tuple[tuple[bytes, bytes], ...] = ()
@@ -283,6 +294,46 @@ class _CallStream:
         return question.result
 
 
+class _ChangeStream:
+    """What an older client is told unasked."""
+
+    def __init__(self, session: _HttpSession, dispatcher: McpDispatcher) -> None:
+        self._session = session
+        self._dispatcher = dispatcher
+        self._sending, self._pieces = anyio.create_memory_object_stream[bytes](MOST_WAITING)
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Tell what changes until the client goes."""
+        head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        session = self._session
+        connection = ClientConnection(
+            ask=_no_question,
+            notify=self._put,
+            version=session.version,
+            capabilities=session.capabilities,
+            followed=session.followed,
+        )
+        with self._sending, self._pieces:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._dispatcher.tell_changes, connection)
+                group.start_soon(self._send_all, send)
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+    def _put(self, method: str, params: dict[str, Any]) -> None:
+        with suppress(anyio.WouldBlock):  # it does not read, and can ask for the list
+            self._sending.send_nowait(_event({"method": method, "params": params}))
+
+    async def _send_all(self, send: Send) -> None:
+        while True:
+            piece = b": ping\n\n"
+            with anyio.move_on_after(PING_SECONDS):
+                piece = await self._pieces.receive()
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
 def _event(message: dict[str, Any]) -> bytes:
     data = msgspec.json.encode({"jsonrpc": "2.0", **message})
     return b"event: message\ndata: " + data + b"\n\n"
@@ -300,7 +351,7 @@ async def _answered(
 ) -> dict[str, Any]:
     try:
         params = message.params or {}
-        return {"result": await dispatcher.answer(message.method, params, connection)}
+        return {"result": await dispatcher.answer(message.method, params, connection, message.id)}
     except (WeftError, OSError, ValueError, KeyError, TypeError) as error:
         return {"error": error_of(message.method, error)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import anyio
@@ -12,6 +13,7 @@ from weft.errors import SessionNotFound, UsageError
 from weft.mcp_server.ask_tool import AskTool
 from weft.mcp_server.catalogue import (
     CallClient,
+    OfferChange,
     ResourceMissing,
     ServedOffer,
     ServedPrompt,
@@ -47,6 +49,7 @@ def weft_offer(app: App) -> ServedOffer:
         read=served.read,
         prompts=served.prompts,
         prompt=served.prompt,
+        changes=served.changes,
     )
 
 
@@ -210,6 +213,23 @@ class _Offer:
             )
             for row in rows
         ]
+
+    async def changes(self) -> AsyncGenerator[OfferChange]:
+        """What is another from now on: sessions that come, go or go on."""
+        listed = await self.resources()
+        events = await self._app.subscribe("sessions")
+        try:
+            async for change in events:
+                now = await self.resources()
+                # More than can be named have changed, where none is.
+                ids = change.ids or [each.uri.removeprefix(SCHEME) for each in now]
+                uris = frozenset(f"{SCHEME}{each}" for each in ids)
+                # The order of the list, the newest first, is no change of it.
+                is_list = set(now) != set(listed)
+                listed = now
+                yield OfferChange(is_list, uris)
+        finally:
+            events.close()
 
     async def read(self, uri: str) -> list[dict[str, Any]]:
         if not uri.startswith(SCHEME):

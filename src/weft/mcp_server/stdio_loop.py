@@ -52,6 +52,7 @@ class StdioLoop:
         decoder = LineDecoder()
         async with anyio.create_task_group() as group:
             self._group = group
+            group.start_soon(self._dispatcher.tell_changes, self._connection)
             while chunk := await receive():
                 for line in decoder.feed(chunk):
                     self._take(line)
@@ -95,7 +96,9 @@ class StdioLoop:
         try:
             with scope:
                 params = message.params or {}
-                result = await self._dispatcher.answer(message.method, params, self._connection)
+                result = await self._dispatcher.answer(
+                    message.method, params, self._connection, message.id
+                )
                 reply = {"result": result}
         except (RequestProblem, WeftError, OSError, ValueError, KeyError, TypeError) as error:
             reply = {"error": error_of(message.method, error)}

@@ -189,6 +189,45 @@ def parse_definition(text: str, path: str) -> AgentDefinition | None:
     )
 
 
+def brought_definition(name: str, written: Any) -> AgentDefinition:
+    """An agent that a program brings, as the Agent SDK describes one.
+
+    Raises:
+        UsageError: it is not right, or cannot be had whole.
+    """
+    where = f"the agent {name!r}"
+    if not isinstance(written, dict) or not NAME.fullmatch(name):
+        raise UsageError(f"{where} is no name with an object")
+    for key, value in written.items():
+        if key not in _BROUGHT and value:
+            raise UsageError(f"{where}: {key!r} is not supported here; leave it out")
+    prompt = written.get("prompt") or ""
+    if not isinstance(prompt, str):
+        raise UsageError(f"{where}: its prompt is no text")
+    tools, refused = _tools(written, where)
+    return AgentDefinition(
+        name=name,
+        description=setting_text(written, "description", where)[:LONGEST_DESCRIPTION],
+        prompt=prompt,
+        tools=tools,
+        disallowed=(*refused, *_names(written.get("disallowedTools") or (), where)),
+        model=_model(setting_text(written, "model", where)),
+        permission_mode=_mode(written.get("permissionMode"), where),
+        max_turns=_count(written.get("maxTurns"), where),
+        background=written.get("background") is True,
+    )
+
+
+_BROUGHT: Final = frozenset(
+    {
+        *("description", "prompt", "tools", "disallowedTools", "model", "permissionMode"),
+        *("maxTurns", "background"),
+        # These restrict nothing: how hard it thinks, and when its conversation is summarized.
+        *("effort", "autoCompactWindow"),
+    }
+)
+
+
 def _tools(settings: dict[str, Any], path: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """The tools that are wanted (None: all), and those that are not."""
     given = settings.get("tools")

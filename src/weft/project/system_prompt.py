@@ -4,7 +4,7 @@ know."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from weft.state import SessionState
 from weft.workspace import SourceFolder, is_there, project_folders, user_folder
 
 if TYPE_CHECKING:  # loaded with the first use: it costs start-up time
-    from weft.project.agent_definitions import AgentDefinitions
+    from weft.project.agent_definitions import AgentDefinition, AgentDefinitions
     from weft.project.markdown_commands import MarkdownCommandSet
     from weft.project.memory import MemoryFiles, MemoryText
 
@@ -145,6 +145,8 @@ class SystemPromptWriter:
     ) -> None:
         self._places = places
         self._memory: MemoryFiles | None = None
+        self._brought: dict[str, AgentDefinition] = {}
+        self._only_skills: frozenset[str] | None = None
         self._config = config
         self._terms = terms or PromptTerms()
         self._home = home
@@ -184,9 +186,19 @@ class SystemPromptWriter:
             self._memory = MemoryFiles(self._places, self.redact, self._terms.memory_bytes)
         return self._memory
 
+    def bring(self, agents: Mapping[str, AgentDefinition], skills: Sequence[str] | None) -> None:
+        """Have these agents before all others, and no skills but these (None: all), as the program
+        that drives us wants it."""
+        self._brought = dict(agents)
+        self._only_skills = None if skills is None else frozenset(skills)
+
     def skills(self, project: str) -> SkillSet:
         """The skills of a project, as they are now."""
-        return find_skills(Path(project), self._home, self._config)
+        every = find_skills(Path(project), self._home, self._config)
+        if (wanted := self._only_skills) is None:
+            return every
+        kept = {name: skill for name, skill in every.found.items() if name in wanted}
+        return SkillSet(found=kept, problems=every.problems)
 
     def commands(self, project: str) -> MarkdownCommandSet:
         """The slash commands from Markdown files of a project and of the user, as they are now."""
@@ -196,13 +208,16 @@ class SystemPromptWriter:
 
     def agents(self, project: str) -> AgentDefinitions:
         """The agents that a project and the user define, as they are now."""
-        from weft.project.agent_definitions import find_definitions
+        from weft.project.agent_definitions import AgentDefinitions, find_definitions
 
-        return find_definitions(self._agent_folders(project))
+        every = find_definitions(self._agent_folders(project))
+        if not self._brought:
+            return every
+        return AgentDefinitions(found={**every.found, **self._brought}, problems=every.problems)
 
     def agents_text(self, project: str) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
-        if not any(map(is_there, self._agent_folders(project))):
+        if not self._brought and not any(map(is_there, self._agent_folders(project))):
             return ""
         listing = self.redact(self.agents(project).listing())
         return f"# Agents\n\nThe tool `agent` knows these:\n{listing}"

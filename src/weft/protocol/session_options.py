@@ -13,9 +13,13 @@ import msgspec
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.messages import parse_model_name
+from weft.version import __version__
 
 if TYPE_CHECKING:  # a caller has them loaded; here they would cost start-up time
     from weft.api import Session, SessionManager
+
+SPOKEN_VERSION: Final = f"2.1.326 (Weft {__version__})"
+"""The version of Claude Code whose lines are spoken: readers refuse or warn of older ones."""
 
 PERMISSION_MODES: Final = {
     "acceptEdits": "accept_edits",

@@ -41,6 +41,7 @@ from weft.events import (
 )
 from weft.messages import PDF_TYPE, File, Image, Node, Part, Text, Thinking, ToolCall, Usage
 from weft.protocol.agent_sdk_dialect import ToolDialect
+from weft.sha256 import sha256
 
 PLAN_TOOL = "plan"
 """What a plan is asked about as, where a program approves it."""
@@ -59,9 +60,22 @@ class StreamJsonEncoder:
     """Turns the events of one session into lines."""
 
     def __init__(
-        self, session_id: str, *, partials: bool = False, dialect: ToolDialect | None = None
+        self,
+        session_id: str,
+        *,
+        partials: bool = False,
+        repeats: bool = False,
+        dialect: ToolDialect | None = None,
     ) -> None:
-        """`dialect` says whose names of tools and arguments are spoken; ours, if none is given."""
+        """`dialect` says whose names of tools and arguments are spoken; ours, if none is given.
+
+        With `repeats`, each message of the program comes back when it is durable.
+        """
+        self._repeats = repeats
+        self._sent: list[IncomingLine] = []
+        """Messages of the program that are on their way."""
+        self.named: dict[str, str] = {}
+        """Ids that the program gave its messages, and ours."""
         self._session_id = session_id
         self._partials = partials
         self._dialect = dialect or ToolDialect()
@@ -70,14 +84,18 @@ class StreamJsonEncoder:
         a call.
         """
         self._node = ""
-        self._call = ("", "")
-        """The call in flight: its name, and what there is of its arguments."""
         self.denials: list[dict[str, Any]] = []
+        self._model, self._window = "", 0
+        """The model that the session began with, and how much it reads."""
+        self._cost = 0.0
+        self._used: dict[str, dict[str, Any]] = {}
         self._calls: dict[str, ToolCall] = {}
 
     def init(self, **fields: Any) -> dict[str, Any]:
         """The first line."""
         dialect = self._dialect
+        self._model = str(fields.get("model", ""))
+        self._window = int(fields.pop("context_window", 0))
         translated = {
             "tools": [dialect.tool(name) for name in fields.get("tools", ())],
             "permissionMode": dialect.mode(fields.get("permissionMode", "default")),
@@ -89,6 +107,8 @@ class StreamJsonEncoder:
         match event:
             case NewMessage(node=node) if node.role == "assistant":
                 return [*self._end_of_blocks(node), self._assistant(node)]
+            case NewMessage(node=node) if node.role == "user" and self._sent:
+                return self._repeated(node)
             case ToolComplete():
                 return self._tool_result(event)
             case LlmRetry(attempt=attempt, wait_ms=wait_ms, reason=reason):
@@ -158,6 +178,20 @@ class StreamJsonEncoder:
 
     # -- whole messages
 
+    def sent(self, incoming: IncomingLine) -> None:
+        """The program's next message goes to the session."""
+        self._sent = [incoming]
+
+    def _repeated(self, node: Node) -> list[dict[str, Any]]:
+        incoming, self._sent = self._sent[0], []
+        name = incoming.uuid or wire_uuid(node.id)
+        self.named[name] = node.id
+        if not self._repeats:
+            return []
+        message = {"role": "user", "content": incoming.message and incoming.message.content}
+        named = {"uuid": name, "isReplay": True}
+        return [self._line("user", message=message, parent_tool_use_id=None, **named)]
+
     def _assistant(self, node: Node) -> dict[str, Any]:
         self._calls.update({call.call_uid: call for call in node.calls})
         message = {
@@ -170,13 +204,15 @@ class StreamJsonEncoder:
             "stop_sequence": None,
             "usage": _usage(node.usage),
         }
-        return self._line("assistant", message=message, parent_tool_use_id=None)
+        return self._line(
+            "assistant", message=message, parent_tool_use_id=None, uuid=wire_uuid(node.id)
+        )
 
     def _tool_result(self, event: ToolComplete) -> list[dict[str, Any]]:
         result = event.result
         if result.status == "denied":
             call = self._calls.get(result.call_uid)
-            name, args = (call.name, call.args) if call is not None else ("", {})
+            name, args = forwarded(call.name, call.args) if call is not None else ("", {})
             self.denials.append(
                 {
                     "tool_name": self._dialect.tool(name),
@@ -191,7 +227,17 @@ class StreamJsonEncoder:
             "is_error": result.is_error,
         }
         message = {"role": "user", "content": [block]}
-        return [self._line("user", message=message, parent_tool_use_id=None)]
+        parts = {} if self._dialect.is_ours else {"tool_use_result": self._parts(event)}
+        return [self._line("user", message=message, parent_tool_use_id=None, **parts)]
+
+    def _parts(self, event: ToolComplete) -> Any:
+        """What a tool's result consists of, as readers of the SDK have it."""
+        result, call = event.result, self._calls.get(event.result.call_uid)
+        if call is None or result.is_error:
+            return f"Error: {result.text}" if result.is_error else result.text
+        name, args = forwarded(call.name, call.args)
+        told = {"text": result.text, "status": result.status}
+        return self._dialect.response(name, args, told)
 
     def _block(self, part: Part) -> dict[str, Any] | None:
         match part:
@@ -201,6 +247,8 @@ class StreamJsonEncoder:
                 return {"type": "thinking", "thinking": text, "signature": signature}
             case ToolCall(call_uid=call_uid, name=name, args=args):
                 dialect = self._dialect
+                if not dialect.is_ours:
+                    name, args = forwarded(name, args)
                 translated = {"name": dialect.tool(name), "input": dialect.input(name, args)}
                 return {"type": "tool_use", "id": call_uid, **translated}
             case Image() | File():
@@ -212,17 +260,17 @@ class StreamJsonEncoder:
         self, event: TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted
     ) -> list[dict[str, Any]]:
         if isinstance(event, AnswerRestarted):
-            self._node, self._blocks, self._call = "", [], ("", "")
+            self._node, self._blocks = "", []
             return [self._system("answer_restarted", message_id=event.node_id)]
         lines: list[dict[str, Any]] = []
         if self._node != event.node_id:
             self._node, self._blocks = event.node_id, []
-            message = {"id": event.node_id, "type": "message", "role": "assistant", "content": []}
-            lines.append(self._event({"type": "message_start", "message": message}))
-        name, opening, delta = _delta(event)
+            lines.append(self._event(self._message_start(event.node_id)))
         if isinstance(event, ToolArgsDelta) and not self._dialect.is_ours:
-            # Pieces of JSON cannot be translated; they are collected until the block ends.
-            opening, delta = {**opening, "name": self._dialect.tool(event.tool_name)}, {}
+            # Pieces of JSON cannot be translated, and a call has its id only with the whole answer:
+            # its block is sent then.
+            return lines
+        name, opening, delta = _delta(event)
         # A block ends where the next one begins; there is no event of our own for it.
         if not self._blocks or self._blocks[-1] != name:
             lines += self._end_block()
@@ -230,16 +278,30 @@ class StreamJsonEncoder:
             lines.append(self._block_event("content_block_start", content_block=opening))
         if delta:
             lines.append(self._block_event("content_block_delta", delta=delta))
-        elif isinstance(event, ToolArgsDelta):
-            self._call = (event.tool_name, self._call[1] + event.text)
         return lines
+
+    def _message_start(self, node_id: str) -> dict[str, Any]:
+        # What is not known yet is there all the same: readers expect the fields.
+        message: dict[str, Any] = {
+            "id": node_id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": _usage(None),
+        }
+        return {"type": "message_start", "message": message}
 
     def _end_of_blocks(self, node: Node) -> list[dict[str, Any]]:
         # A message whose pieces were never sent has no blocks to end; a stop without a start would
         # break readers that keep count.
         if not self._partials or self._node != node.id:
             return []
-        ended = [*self._end_block()]
+        ended = self._end_block()
+        if not self._dialect.is_ours:
+            ended += [line for call in node.calls for line in self._call_block(call)]
         self._node, self._blocks = "", []
         stop = {"stop_reason": "tool_use" if node.calls else "end_turn", "stop_sequence": None}
         return [
@@ -249,15 +311,19 @@ class StreamJsonEncoder:
         ]
 
     def _end_block(self) -> list[dict[str, Any]]:
-        if not self._blocks:
-            return []
-        stop = self._block_event("content_block_stop")
-        (name, text), self._call = self._call, ("", "")
-        if not text:
-            return [stop]
-        # Arguments can be translated only when they are whole, so they come in one piece.
-        delta = {"type": "input_json_delta", "partial_json": _translated(name, text, self._dialect)}
-        return [self._block_event("content_block_delta", delta=delta), stop]
+        return [self._block_event("content_block_stop")] if self._blocks else []
+
+    def _call_block(self, call: ToolCall) -> list[dict[str, Any]]:
+        """A call in one piece."""
+        block = self._block(call) or {}
+        self._blocks.append(call.call_uid)
+        written = msgspec.json.encode(block.get("input", {})).decode()
+        delta = {"type": "input_json_delta", "partial_json": written}
+        return [
+            self._block_event("content_block_start", content_block={**block, "input": {}}),
+            self._block_event("content_block_delta", delta=delta),
+            self._block_event("content_block_stop"),
+        ]
 
     def _block_event(self, kind: str, **fields: Any) -> dict[str, Any]:
         return self._event({"type": kind, "index": len(self._blocks) - 1, **fields})
@@ -285,6 +351,8 @@ class StreamJsonEncoder:
             permission_denials=self.denials,
             terminal_reason=result.finish_reason,
         )
+        if not self._dialect.is_ours:
+            line |= self._totals(result)
         if result.deliverable is not None:
             line["structured_output"] = result.deliverable
         if is_error:
@@ -292,6 +360,23 @@ class StreamJsonEncoder:
             # Readers know one of the two fields, or the other.
             line["errors"] = [line["error"]]
         return line
+
+    def _totals(self, result: Result) -> dict[str, Any]:
+        """What was used since the program began, which readers expect of every result."""
+        self._cost += result.cost_usd or 0.0
+        if result.model:
+            used = self._used.setdefault(result.model, dict.fromkeys(_MODEL_USAGE, 0))
+            for name, value in _usage(result.usage).items():
+                used[_MODEL_NAMES[name]] += value
+            used["costUSD"] += result.cost_usd or 0.0
+            used["contextWindow"] = self._window
+        reason = "end_turn" if result.finish_reason in ("stop", "submitted") else None
+        reasons = {"length": "max_tokens", "refusal": "refusal"}
+        return {
+            "stop_reason": reasons.get(result.finish_reason, reason),
+            "total_cost_usd": self._cost,
+            "modelUsage": {name: dict(used) for name, used in self._used.items()},
+        }
 
     def failure(self, sentence: str, *, started: bool = False) -> dict[str, Any]:
         """The line that ends a run which never got as far as the end of a turn; `started` when its
@@ -313,6 +398,11 @@ class StreamJsonEncoder:
             permission_denials=[],
             terminal_reason="interrupted" if started else "not_started",
         )
+
+    def state(self, state: str, *, for_sdk_alone: bool) -> dict[str, Any]:
+        """The line that says what the session does."""
+        alone = {"sdk_host_only": True} if for_sdk_alone else {}
+        return self._system("session_state_changed", state=state, **alone)
 
     def problem(self, sentence: str) -> dict[str, Any]:
         """The line about a line that could not be understood; it ends nothing."""
@@ -376,8 +466,22 @@ class StreamJsonEncoder:
             "type": kind,
             **fields,
             "session_id": self._session_id,
-            "uuid": str(uuid.uuid4()),
+            "uuid": fields.get("uuid") or str(uuid.uuid4()),
         }
+
+
+def forwarded(name: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The tool that a call is meant for, and its input: one that was found by a search is called
+    through another, which guards do not know."""
+    inner, given = args.get("name"), args.get("arguments", {})
+    if name == "tool_call" and isinstance(inner, str) and isinstance(given, dict):
+        return inner, given
+    return name, args
+
+
+def wire_uuid(node_id: str) -> str:
+    """The UUID that always stands for a message in the lines about it."""
+    return str(uuid.UUID(bytes=sha256(node_id.encode()).digest()[:16], version=4))
 
 
 def _delta(
@@ -396,15 +500,6 @@ def _delta(
             return f"call {index}", opening, delta
 
 
-def _translated(name: str, text: str, dialect: ToolDialect) -> str:
-    """Arguments as text, in the other side's names; what is no object stays as it is."""
-    try:
-        args = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        return text
-    return msgspec.json.encode(dialect.input(name, args)).decode()
-
-
 def _usage(usage: Usage | None) -> dict[str, int]:
     # Zeros instead of null: readers add these numbers up.
     usage = usage or Usage()
@@ -414,6 +509,16 @@ def _usage(usage: Usage | None) -> dict[str, int]:
         "cache_read_input_tokens": usage.cache_read_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,
     }
+
+
+_MODEL_NAMES = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cache_read_input_tokens": "cacheReadInputTokens",
+    "cache_creation_input_tokens": "cacheCreationInputTokens",
+}
+_MODEL_USAGE = (*_MODEL_NAMES.values(), "webSearchRequests", "costUSD", "contextWindow")
+"""The fields of what a model used, as readers of the SDK have them."""
 
 
 # --- what comes in ---------------------------------------------------------------------
@@ -429,6 +534,9 @@ class IncomingLine(msgspec.Struct):
 
     type: str
     message: _IncomingMessage | None = None
+    uuid: str = ""
+    client_composed: bool = False
+    """The message is sent as it is written: names of files and commands in it mean nothing."""
     request_id: str = ""
     request: dict[str, Any] = {}
     response: dict[str, Any] = {}

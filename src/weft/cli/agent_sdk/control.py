@@ -14,19 +14,31 @@ from typing import Any, Final
 from weft.api.model_settings import begin_with
 from weft.api.session import Session
 from weft.app import App
+from weft.cli.agent_sdk import server_requests
 from weft.cli.agent_sdk.hook_channel import HookChannel
+from weft.cli.agent_sdk.message_ids import message_id
+from weft.cli.agent_sdk.sdk_options import level_of
+from weft.cli.agent_sdk.server_requests import ServerRequests, check_configs
+from weft.cli.agent_sdk.session_reports import context_usage, initialize_answer
 from weft.errors import SessionNotFound, UsageError, WeftError
 from weft.hooks.config import HookTable
+from weft.project.agent_definitions import AgentDefinition, brought_definition
+from weft.protocol.agent_sdk_dialect import ToolDialect
 from weft.view import changed_paths
 
 TAKES: Final[Mapping[str, tuple[str, ...]]] = {
-    "initialize": ("hooks", "systemPrompt", "appendSystemPrompt", "jsonSchema", "title"),
+    "initialize": (
+        *("hooks", "systemPrompt", "appendSystemPrompt", "jsonSchema", "title"),
+        *("sdkMcpServers", "sdkMcpServerConfigs", "agents", "skills"),
+    ),
     "interrupt": ("cancel_queued",),
     "set_model": ("model",),
     "set_permission_mode": ("mode",),
     "rewind_files": ("user_message_id", "dry_run"),
     "stop_task": ("task_id",),
     "get_context_usage": (),
+    "set_max_thinking_tokens": ("max_thinking_tokens",),
+    **server_requests.TAKES,
 }
 """Every request that there is, and the fields that count."""
 
@@ -39,6 +51,7 @@ IGNORED: Final[Mapping[str, tuple[str, ...]]] = {
         "perTaskStopAffordance",
         "promptSuggestions",
         "rapidFollowupPreempt",
+        "sdkMcpServerManifests",
         "supportedDialogKinds",
         "systemPromptSnapshot",
     ),
@@ -58,18 +71,24 @@ class ControlRequests:
         *,
         hooks: HookTable,
         channel: HookChannel,
+        servers: ServerRequests,
+        dialect: ToolDialect,
         set_mode: Callable[[str], Awaitable[None]],
         drop_waiting: Callable[[], None],
+        named: Callable[[str], str],
     ) -> None:
         """`options` go along with each message; `drop_waiting` forgets the messages that wait for
-        their turn."""
+        their turn; `named` finds ours for an id that the program gave a message."""
         self._app = app
         self._session = session
         self._options = options
         self._hooks = hooks
         self._channel = channel
+        self._servers = servers
+        self._dialect = dialect
         self._set_mode = set_mode
         self._drop_waiting = drop_waiting
+        self._named = named
         self._is_initialized = False
         self.refusal = ""
         """Why `initialize` was refused, as long as no other one was answered well: without it no
@@ -87,6 +106,8 @@ class ControlRequests:
         # `initialize` checks its own fields, so that a refusal is remembered there.
         if subtype != "initialize":
             _check_fields(request)
+        if subtype in server_requests.TAKES:
+            return await self._servers.carry_out(request)
         match subtype:
             case "initialize":
                 return await self._initialize(request)
@@ -104,7 +125,9 @@ class ControlRequests:
             case "stop_task":
                 await session.kill_background(str(request.get("task_id", "")))
             case "get_context_usage":
-                return {"used": (await session.editor_snapshot()).context_used}
+                return await context_usage(self._app, session)
+            case "set_max_thinking_tokens":
+                await session.set_thinking_level(_level(request.get("max_thinking_tokens")))
         return {}
 
     # -- initialize
@@ -133,14 +156,18 @@ class ControlRequests:
             "append_system_prompt": _text(request, "appendSystemPrompt"),
             "title": _text(request, "title"),
         }
+        agents, skills = _agents(request), _skills(request)
+        check_configs(request.get("sdkMcpServerConfigs"))
+        self._servers.name_own(request.get("sdkMcpServers"))
         # Nothing can be refused from here on.
         self._hooks.add(hooks)
+        self._app.host.services.prompter.bring(agents, skills)
         await begin_with(self._session, **begins)
         if schema is not None:
             self._options["schema"] = schema
-        answer = {"commands": await self._commands(), "output_style": "default"}
+        answer = await initialize_answer(self._app, self._session, self._dialect)
         # Two promises that the other side waits for before it relies on its hooks.
-        applied = {"hooks_applied": True} if hooks else {}
+        applied = {"hooks_applied": True} if request.get("hooks") else {}
         return {**answer, **applied, "hook_on_failure_supported": True}
 
     async def _handed_over(self, table: Any) -> list[Any]:
@@ -158,24 +185,14 @@ class ControlRequests:
             ) from error
         return self._channel.handed_over(table)
 
-    async def _commands(self) -> list[dict[str, str]]:
-        """The commands that a message may name: those from files."""
-        return [
-            {
-                "name": command.name,
-                "description": command.description,
-                "argumentHint": command.argument_hint,
-            }
-            for command in await self._session.list_commands()
-        ]
-
     # -- files
 
     async def _rewind_files(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Files go back to what they were when a message was said; with `dry_run` nothing
         changes."""
+        given = str(request.get("user_message_id", ""))
         plan = await self._session.rewind(
-            str(request.get("user_message_id", "")),
+            self._named(given) or await message_id(self._session, given),
             conversation=False,
             preview=bool(request.get("dry_run")),
         )
@@ -194,6 +211,31 @@ def _check_fields(request: Mapping[str, Any]) -> None:
         # A field that is empty or false asks for nothing, and SDKs may send such fields.
         if value and name not in known:
             raise UsageError(f"{subtype}: {name!r} is not supported here; leave it out")
+
+
+def _level(tokens: Any) -> str:
+    """The thinking level for a number of tokens; None is the model's own."""
+    if tokens is None:
+        return "default"
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        raise UsageError("set_max_thinking_tokens: max_thinking_tokens is a whole number, or null")
+    return level_of(tokens)
+
+
+def _agents(request: Mapping[str, Any]) -> dict[str, AgentDefinition]:
+    given = request.get("agents") or {}
+    if not isinstance(given, Mapping):
+        raise UsageError("initialize: agents are an object, from names to definitions")
+    return {str(name): brought_definition(str(name), each) for name, each in given.items()}
+
+
+def _skills(request: Mapping[str, Any]) -> list[str] | None:
+    given = request.get("skills")
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise UsageError("initialize: skills are a list of names")
+    return given
 
 
 def _model(request: Mapping[str, Any], app: App) -> str:

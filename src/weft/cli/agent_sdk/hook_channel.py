@@ -4,11 +4,15 @@ dialect that it speaks."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.hooks.config import HookCommand, read_callbacks
 from weft.protocol.agent_sdk_dialect import ToolDialect
+
+NEVER: Final = frozenset({"TaskCreated", "TaskCompleted", "TeammateIdle"})
+"""Events of what there is not here (lists of tasks that agents share, and teams of them): hooks for
+them have nothing to be asked about."""
 
 
 class HookChannel:
@@ -25,7 +29,8 @@ class HookChannel:
         Raises:
             UsageError: one is for a moment that is not supported, or cannot be read.
         """
-        return read_callbacks(table, "initialize", self._call)
+        happening = {event: hooks for event, hooks in table.items() if event not in NEVER}
+        return read_callbacks(happening, "initialize", self._call)
 
     async def _call(self, callback_id: str, event_data: Mapping[str, Any]) -> Any:
         answer = await self._channel.ask(

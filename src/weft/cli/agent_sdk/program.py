@@ -43,6 +43,7 @@ class ProgramAsker(RequestAsker):
         asked = PendingRequest(request, args)
         # Before it is written: the answer may be read by another task as soon as the line is out.
         self._asked[request.request_id] = asked
+        self._sink.tell_state("requires_action")
         self._sink.ask(request, args, suggestions(asked, self._sink.dialect))
 
     async def ask_plan(self, event: ArchitectPlan) -> None:
@@ -52,6 +53,7 @@ class ProgramAsker(RequestAsker):
             await self._session.reject_plan(DENIED)
             return
         self._asked[event.plan_id] = event
+        self._sink.tell_state("requires_action")
         self._sink.ask_plan(event)
 
     async def ask_question(self, event: QuestionAsked) -> None:
@@ -59,11 +61,13 @@ class ProgramAsker(RequestAsker):
             await self._session.answer_question(event.request_id, f"({DENIED})")
             return
         self._asked[event.request_id] = event
+        self._sink.tell_state("requires_action")
         self._sink.ask_question(event)
 
     async def resolved(self, request_id: str) -> None:
         if self._asked.pop(request_id, None) is not None:
             withdraw(request_id)
+            self._tell_work()
 
     async def set_mode(self, name: str) -> None:
         """Set the permission mode, by the SDK's name or ours."""
@@ -95,6 +99,7 @@ class ProgramAsker(RequestAsker):
     async def _answer(
         self, asked: PendingRequest | ArchitectPlan | QuestionAsked, said: Mapping[str, Any]
     ) -> None:
+        self._tell_work()
         try:
             match asked:
                 case PendingRequest():
@@ -106,6 +111,10 @@ class ProgramAsker(RequestAsker):
                     await self._session.answer_question(asked.request_id, text)
         except NoPendingRequest:
             return  # it was answered elsewhere, or the turn is over
+
+    def _tell_work(self) -> None:
+        if not self._asked:
+            self._sink.tell_state("running")
 
     async def _resolve(self, asked: PendingRequest, said: Mapping[str, Any]) -> None:
         request_id = asked.request.request_id

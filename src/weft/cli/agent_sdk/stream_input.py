@@ -8,9 +8,10 @@ any more, and whatever is asked is a no.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
+import anyio.abc
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from weft.api.session import Session
@@ -20,6 +21,7 @@ from weft.cli.agent_sdk.control import ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
+from weft.cli.agent_sdk.server_requests import SLOW, ServerRequests
 from weft.cli.exit_codes import FAILED, OK, USAGE, code_of
 from weft.cli.headless.json_output import StreamSink
 from weft.cli.headless.output_formats import OutputSink
@@ -29,12 +31,19 @@ from weft.cli.line_reader import LineReader
 from weft.cli.prompt_input import PromptParts
 from weft.errors import SessionInterrupted, UsageError, WeftError
 from weft.hooks.config import HookTable
-from weft.messages import Text
+from weft.messages import Content, Text
 from weft.protocol.stream_json import IncomingLine, answered, parts_of, read_line, refused
 from weft.view import SUCCESSFUL
 
 WAITING = 1000
 """Messages that may wait for their turn; then reading stops until one is done."""
+
+
+class ProgramMessage(NamedTuple):
+    """A message of the program, as it came and as it is sent."""
+
+    incoming: IncomingLine
+    parts: PromptParts
 
 
 class StreamInputSession:
@@ -65,15 +74,20 @@ class StreamInputSession:
         self._channel = ControlChannel()
         self._asker = ProgramAsker(session, sink)
         self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
-        self._sending, self._receiving = anyio.create_memory_object_stream[PromptParts](WAITING)
+        self._sending, self._receiving = anyio.create_memory_object_stream[ProgramMessage](WAITING)
+        self._servers = ServerRequests(app, self._channel)
+        self._work: anyio.abc.TaskGroup | None = None
         self._control = ControlRequests(
             app,
             session,
             options,
             hooks=hooks,
             channel=HookChannel(self._channel, sink.dialect, session.id),
+            servers=self._servers,
+            dialect=sink.dialect,
             set_mode=self._asker.set_mode,
             drop_waiting=self._drop_waiting,
+            named=sink.named,
         )
 
     async def run(self) -> int:
@@ -82,6 +96,7 @@ class StreamInputSession:
         """
         code = OK
         async with anyio.create_task_group() as group:
+            self._work = group
             await group.start(self._talk.follow)
             group.start_soon(self._read, self._sending)
             code = await self._answer_all(self._receiving)
@@ -92,23 +107,27 @@ class StreamInputSession:
         # was done, and that is no success.
         return USAGE if self._is_misread and not self._took_messages else code
 
-    async def _answer_all(self, receiving: MemoryObjectReceiveStream[PromptParts]) -> int:
+    async def _answer_all(self, receiving: MemoryObjectReceiveStream[ProgramMessage]) -> int:
         code = OK
         async with receiving:
             async for said in receiving:
                 code = await self._answer(said)
+                if not receiving.statistics().current_buffer_used:
+                    self._sink.tell_state("idle")
                 if self._talk.unread is not None:
                     break
         return code
 
-    async def _answer(self, said: PromptParts) -> int:
+    async def _answer(self, said: ProgramMessage) -> int:
         self._took_messages = True
         try:
             if self._control.refusal:
                 raise UsageError(f"the message was not sent: {self._control.refusal}")
-            words = [part.text for part in said if isinstance(part, Text)]
-            ask_read = self._ask_read if self._asks else None
-            content, more = await expanded(self._app, self._session, said, words, ask_read)
+            self._sink.tell_state("running")
+            # Before the first request, which names their tools.
+            await self._servers.ready()
+            content, more = await self._content(said)
+            self._sink.sent(said.incoming)
             result = await self._talk.send(
                 lambda: self._session.send_message(content, **{**self._options, **more})
             )
@@ -118,6 +137,13 @@ class StreamInputSession:
         if self._talk.unread is None:
             self._sink.finish(result)
         return OK if result.finish_reason in SUCCESSFUL else FAILED
+
+    async def _content(self, said: ProgramMessage) -> tuple[Content, dict[str, Any]]:
+        if said.incoming.client_composed:
+            return said.parts, {}
+        words = [part.text for part in said.parts if isinstance(part, Text)]
+        ask_read = self._ask_read if self._asks else None
+        return await expanded(self._app, self._session, said.parts, words, ask_read)
 
     async def _ask_read(self, path: str) -> bool:
         """Ask the program whether a file outside the project may be read.
@@ -132,7 +158,7 @@ class StreamInputSession:
         )
         return isinstance(answer, Mapping) and answer.get("behavior") == "allow"
 
-    async def _read(self, sending: MemoryObjectSendStream[PromptParts]) -> None:
+    async def _read(self, sending: MemoryObjectSendStream[ProgramMessage]) -> None:
         lines = LineReader(0)
         async with sending:
             while (line := await lines.next_line()) is not None:
@@ -143,12 +169,16 @@ class StreamInputSession:
         self._channel.hang_up()
         await self._asker.hang_up()
 
-    async def _take(self, line: bytes, sending: MemoryObjectSendStream[PromptParts]) -> None:
+    async def _take(self, line: bytes, sending: MemoryObjectSendStream[ProgramMessage]) -> None:
         try:
             incoming = read_line(line)
             match incoming.type:
                 case "user":
-                    await self._queue(parts_of(incoming), sending)
+                    await self._queue(ProgramMessage(incoming, parts_of(incoming)), sending)
+                case "control_request" if incoming.request.get("subtype") in SLOW:
+                    # It waits for lines that come behind this one.
+                    assert self._work is not None
+                    self._work.start_soon(self._carry_out, incoming)
                 case "control_request":
                     await self._carry_out(incoming)
                 case "control_response":
@@ -164,10 +194,12 @@ class StreamInputSession:
             output.complain(str(error))
             self._is_misread = True
 
-    async def _queue(self, said: PromptParts, sending: MemoryObjectSendStream[PromptParts]) -> None:
-        # Without hooks and requests nothing in the turn waits for this reader, so it may wait for
-        # room.
-        if not self._asks and not self._hooks:
+    async def _queue(
+        self, said: ProgramMessage, sending: MemoryObjectSendStream[ProgramMessage]
+    ) -> None:
+        # Without hooks, servers and requests nothing in the turn waits for this reader, so it may
+        # wait for room.
+        if not self._asks and not self._hooks and self._app.mcp_servers is None:
             await sending.send(said)
             return
         # The turn may wait for an answer that stands behind this line: then there would never be

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from weft.cli.commands.table import print_table
-from weft.cli.exit_codes import OK
+from weft.cli.exit_codes import FAILED, OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write_pretty
 from weft.config.api_keys import LONGEST, KeyFile, check_key, key_variables
@@ -29,6 +29,8 @@ def run(arguments: ParsedArguments) -> int:
             return _login(keys, _known(_provider(arguments), config, where.config), profile)
         case "auth logout":
             return _logout(keys, _provider(arguments))
+        case "auth status":
+            return _status(keys, arguments)
         case _:
             return _list(keys, arguments)
 
@@ -104,6 +106,20 @@ def _list(keys: KeyFile, arguments: ParsedArguments) -> int:
     if not keys.is_private():
         tell(f"{keys.path} can be read by others; `chmod 600 {keys.path}` fixes that")
     return OK
+
+
+def _status(keys: KeyFile, arguments: ParsedArguments) -> int:
+    found = sources(keys)
+    if arguments.flag("json"):
+        first = next(iter(found.values()), None)
+        # The fields that programs of the Agent SDK read.
+        said = {"loggedIn": bool(found), "authMethod": "api_key" if found else "none"}
+        write_pretty({**said, "apiProvider": "firstParty", "apiKeySource": first})
+    elif found:
+        tell(f"there are keys for {', '.join(found)}")
+    else:
+        tell("no provider has a key; `weft auth login PROVIDER` saves one")
+    return OK if found else FAILED
 
 
 def sources(keys: KeyFile) -> dict[str, str]:

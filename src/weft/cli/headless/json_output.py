@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,9 @@ from weft.cli import stdio as output
 from weft.cli.headless.output_formats import OutputSink, ProgressNarrator
 from weft.events import ArchitectPlan, Event, PermissionRequest, QuestionAsked
 from weft.protocol.agent_sdk_dialect import ToolDialect
-from weft.protocol.stream_json import StreamJsonEncoder
+from weft.protocol.stream_json import IncomingLine, StreamJsonEncoder
+
+_READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 
 
 class JsonSink(OutputSink):
@@ -43,13 +46,18 @@ class StreamSink(OutputSink):
 
     wants_signals = True
 
-    def __init__(self, *, partials: bool, dialect: ToolDialect) -> None:
+    def __init__(self, *, partials: bool, dialect: ToolDialect, repeats: bool = False) -> None:
+        """`repeats`: each message of the program comes back when it is durable."""
         self._partials = partials
+        self._repeats = repeats
+        self._state = "idle"
         self.dialect = dialect
         self._encoder: Any = None
 
     def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
-        self._encoder = _encoder(session_id, partials=self._partials, dialect=self.dialect)
+        self._encoder = StreamJsonEncoder(
+            session_id, partials=self._partials, repeats=self._repeats, dialect=self.dialect
+        )
         output.write_json(self._encoder.init(**describe()))
 
     def take(self, event: Event) -> None:
@@ -67,6 +75,24 @@ class StreamSink(OutputSink):
     def complain(self, sentence: str) -> None:
         """Say that a line of the input could not be understood."""
         output.write_json(self._encoder.problem(sentence))
+
+    def tell_state(self, state: str) -> None:
+        """Say what the session does, where the program reads that."""
+        # Its own wish for such lines shows them to its user; the SDK's keeps them to itself.
+        is_wanted = bool(os.environ.get("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"))
+        if state == self._state or not (is_wanted or os.environ.get(_READS_STATE)):
+            return
+        self._state = state
+        output.write_json(self._encoder.state(state, for_sdk_alone=not is_wanted))
+
+    def sent(self, incoming: IncomingLine) -> None:
+        """The program's next message goes to the session."""
+        self._encoder.sent(incoming)
+
+    def named(self, given: str) -> str:
+        """Our id of a message that the program gave an id; empty when it gave none such."""
+        found: str = self._encoder.named.get(given, "")
+        return found
 
     def args_of(self, request: PermissionRequest) -> dict[str, Any] | None:
         """The input that a request is about; None when it is not known."""

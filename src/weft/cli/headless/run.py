@@ -33,7 +33,7 @@ from weft.cli.signals import StopSignal
 from weft.errors import SessionInterrupted, UsageError, WeftError
 from weft.ids import new_id
 from weft.messages import Content, Text
-from weft.protocol.session_options import message_options, open_session
+from weft.protocol.session_options import SPOKEN_VERSION, message_options, open_session
 from weft.view import SUCCESSFUL, count_of
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
@@ -49,6 +49,11 @@ def run_print(arguments: ParsedArguments) -> int:
     streams_in = arguments.text("input_format") == "stream-json"
     if streams_in and arguments.text("output_format") != "stream-json":
         raise UsageError("--input-format stream-json needs --output-format stream-json")
+    if streams_in:
+        from weft.cli.agent_sdk.sdk_options import carry_over  # only where a program drives us
+
+        for said in carry_over(arguments):
+            output.complain(said)
     if arguments.text("resume") == "":
         raise UsageError(
             "there is no terminal to pick from a list: give --resume an id, or use --continue"
@@ -198,6 +203,10 @@ class _Run:
             new_id=self._arguments.text("session_id"),
         )
         self._is_new = existing is None
+        if (at := self._arguments.text("resume_session_at")) is not None:
+            from weft.cli.agent_sdk.message_ids import message_id  # only where a program drives us
+
+            await session.branch_at(await message_id(session, at))
         try:
             await self._say_what_begins(session)
         except (WeftError, CommandExit, OSError):
@@ -377,7 +386,10 @@ def describe(app: App, snapshot: Any) -> dict[str, Any]:
         "cwd": app.project_path,
         "model": snapshot.model,
         "permissionMode": snapshot.permission_mode,
+        "context_window": snapshot.context_window,
         "mcp_servers": _mcp_servers(app),
+        "claude_code_version": SPOKEN_VERSION,
+        "apiKeySource": "none",
         # Empty, but present: readers of the Agent SDK expect these fields.
         "plugins": [],
         "output_style": "default",
@@ -410,7 +422,11 @@ def _make_sink(arguments: ParsedArguments, root: str) -> OutputSink:
     dialect = dialect_of(_dialect_name(arguments), root)
     if format_ == "json":
         return JsonSink(narrator, dialect)
-    return StreamSink(partials=arguments.flag("include_partial_messages"), dialect=dialect)
+    return StreamSink(
+        partials=arguments.flag("include_partial_messages"),
+        repeats=arguments.flag("replay_user_messages"),
+        dialect=dialect,
+    )
 
 
 def _dialect_name(arguments: ParsedArguments) -> str:

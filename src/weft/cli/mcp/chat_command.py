@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
-from weft.cli.sanitize import clean_line
+from weft.cli.sanitize import clean_line, visible
 from weft.errors import UsageError
-from weft.view import TableBlock
+from weft.view import TableBlock, count_of
 
 if TYPE_CHECKING:  # loaded when the user asks
     from weft.api.mcp.mcp_servers import AppMcp
@@ -61,15 +61,21 @@ class McpCommands(CommandGroup):
             for tool in row.changed:
                 self._say(f"{row.name}: {clean_line(tool)} is not as you know it; a call asks")
         for question in servers.questions():
-            self._say(
-                f"this project names {clean_line(question.name)}, which would run "
-                f"`{clean_line(question.shown)}`{_lent(question.variables)}; "
-                f"/mcp allow {clean_line(question.name)} lets it"
-            )
+            self._say(question_line(question))
+
+
+def question_line(question: Any) -> str:
+    """What the user is told of a server of the project before they allow it: nothing can hide."""
+    name = clean_line(question.name)
+    shown = visible(question.shown).replace("\n", "<newline>")
+    return (
+        f"this project names {name}, which would run `{shown}`{_lent(question.variables)}; "
+        f"/mcp allow {name} lets it"
+    )
 
 
 def _state(state: str, why: str, tools: int) -> str:
-    counted = f", {tools} tools" if tools else ""
+    counted = f", {count_of(tools, 'tool')}" if tools else ""
     return f"{state}{counted}{f': {clean_line(why)}' if why else ''}"
 
 

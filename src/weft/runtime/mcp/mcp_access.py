@@ -50,8 +50,12 @@ class McpAccess:
 
     def _may_have_any(self, project: str) -> bool:
         terms = self._terms
+        if terms.program is not None and terms.program.entries:
+            return True
         if terms.given or terms.is_strict:
             return bool(terms.given)
         # The names of the files as `weft.mcp` has them, without loading that.
         is_users = os.path.exists(f"{terms.places.config}/mcp.json")
-        return is_users or os.path.lexists(f"{project}/.mcp.json")
+        if is_users or terms.without_project:
+            return is_users
+        return os.path.lexists(f"{project}/.mcp.json")

@@ -29,7 +29,9 @@ from weft.config.browser_callback import (
     serving_browser,
 )
 from weft.errors import ProviderUnavailable, UsageError
+from weft.mcp import with_hidden_shown, without_hidden
 from weft.mcp.client import HANDSHAKE, MODERN
+from weft.mcp.issuer_address import address_problem
 from weft.mcp.oauth_tokens import LoginFile, SavedLogin
 from weft.transport import HttpRequest, HttpTimeouts, HttpTransport
 from weft.version import __version__
@@ -88,6 +90,8 @@ class OAuthLogin:
         self._arrived = anyio.Event()
         self._came = ""
         self._state = ""
+        self._context: Any = None
+        """What the SDK has found out."""
 
     async def run(self) -> SavedLogin:
         """Log in, and keep the login.
@@ -108,6 +112,7 @@ class OAuthLogin:
         async with serving_browser(listener, self._serve):
             storage = _Storage(sdk, known, self._options, redirect, with_tokens=extends)
             provider = self._provider(sdk, storage, redirect)
+            self._context = provider.context
             failure = await self._driven(sdk, provider, challenge)
         # Outside of the server: its task group would wrap an error.
         if failure:
@@ -148,7 +153,8 @@ class OAuthLogin:
             return str(error)
         except Exception as error:
             # Of the SDK, which has many; what it says is made for people.
-            return f"the login failed: {str(error)[:500] or type(error).__name__}"
+            said = without_hidden(str(error)[:500])
+            return f"the login failed: {said or type(error).__name__}"
         if reply.status_code in (401, 403):
             return f"the server refuses the login that it asked for (status {reply.status_code})"
         return ""
@@ -195,7 +201,12 @@ class OAuthLogin:
         return sdk.http.Request("POST", self._options.url, headers=headers, content=body)
 
     async def _sent(self, sdk: _Sdk, request: Any) -> Any:
-        """The reply to one of the SDK's requests, over our own transport."""
+        """The reply to one of the SDK's requests, over our own transport.
+
+        Raises:
+            UsageError: a stranger names an address that may not be asked.
+        """
+        await self._check_address(str(request.url))
         ours = ("host", "content-length", "accept-encoding", "connection", "transfer-encoding")
         headers = [(name, value) for name, value in request.headers.items() if name not in ours]
         sent = HttpRequest(
@@ -219,9 +230,18 @@ class OAuthLogin:
 
     # -- the browser
 
+    async def _check_address(self, address: str) -> None:
+        if problem := await address_problem(address, self._options.url):
+            shown = with_hidden_shown(address[:200])
+            raise UsageError(f"{shown}, which is named for the login, {problem}")
+
     async def _shown(self, address: str) -> None:
-        if urlsplit(address).scheme not in ("http", "https"):
-            raise UsageError(f"the issuer has no address that can be opened: {address[:200]}")
+        await self._check_address(address)
+        about = self._context.oauth_metadata
+        methods = None if about is None else about.code_challenge_methods_supported
+        # Without it whoever gets hold of the code has the login.
+        if about is not None and "S256" not in (methods or ()):
+            raise UsageError("the issuer does not say that it checks who began the login (PKCE)")
         self._state = _query_of(address).get("state", "")
         self._options.show(address)
 
@@ -233,7 +253,7 @@ class OAuthLogin:
         found = _query_of(await first_of(arrived, self._options.paste) or "")
         if "error" in found:
             said = found.get("error_description") or found["error"]
-            raise UsageError(f"the issuer gives no login: {said[:300]}")
+            raise UsageError(f"the issuer gives no login: {without_hidden(said[:300])}")
         if "code" not in found:
             raise UsageError("no one has logged in")
         return sdk.auth.AuthorizationCodeResult(

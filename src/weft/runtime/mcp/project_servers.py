@@ -24,6 +24,7 @@ from weft.mcp import (
     variables_in,
 )
 from weft.runtime.mcp.mcp_terms import McpTerms
+from weft.runtime.mcp.program_servers import NO_PROGRAM
 
 if TYPE_CHECKING:  # loaded when a server is started: the first request does not wait for it
     from weft.mcp import McpServer, ServerLink
@@ -89,13 +90,25 @@ class ProjectMcpServers:
         self._running: dict[tuple[str, tuple[str, ...]], McpServer] = {}
         self._launchers: ServerLauncher | None = None
         self.configured: ConfiguredServers = ConfiguredServers()
+        self.switched_off: set[str] = set()
+        """Names of servers that the program which drives us does not want now."""
         self.read_again()
 
     def read_again(self) -> None:
         """Take in the files as they are now."""
         terms = self.terms
-        given = GivenServers(texts=terms.given, is_strict=terms.is_strict)
+        named = {} if terms.program is None else terms.program.entries
+        given = GivenServers(
+            texts=terms.given,
+            is_strict=terms.is_strict,
+            by_program=named,
+            without_project=terms.without_project,
+        )
         self.configured = configured_servers(terms.places.config, self.project, given)
+        if terms.program is None and any(
+            each.is_inside for each in self.configured.servers.values()
+        ):
+            raise UsageError(f"--mcp-config: {NO_PROGRAM}")
         for problem in self.configured.problems:
             logger.warning("MCP servers: %s", problem)
 
@@ -105,7 +118,7 @@ class ProjectMcpServers:
         """Why a server may not be used; empty when it may."""
         if server.problem:
             return server.problem
-        if server.entry.disabled:
+        if server.entry.disabled or server.name in self.switched_off:
             return "off"
         if server.is_users:
             return ""
@@ -156,13 +169,25 @@ class ProjectMcpServers:
     def record(self, server: ConfiguredServer) -> ServerRecord:
         """What is known of a server."""
         if server.digest not in self._known_records:
-            self._known_records[server.digest] = self.records.load(server.digest)
+            # What a program has inside itself lives as long as the program; it speaks the era of
+            # the handshake.
+            inside = ServerRecord(era=_HANDSHAKE)
+            found = inside if server.is_inside else self.records.load(server.digest)
+            self._known_records[server.digest] = found
         return self._known_records[server.digest]
+
+    def _keep(self, server: ConfiguredServer) -> None:
+        """Keep what is known of a server, as far as it may be kept."""
+        if server.is_inside:
+            # The program's word counts as the user's.
+            self.record(server).agree_to_all()
+        else:
+            self.records.save(server.digest, self.record(server))
 
     def agree(self, server: ConfiguredServer, tool: str) -> None:
         """The user knows a tool as it is now."""
         self.record(server).agree(tool)
-        self.records.save(server.digest, self.record(server))
+        self._keep(server)
 
     def running(self, server: ConfiguredServer, unseen: Sequence[str] = ()) -> McpServer:
         """The server, which need not have been started; sessions that may not read the same files
@@ -179,7 +204,7 @@ class ProjectMcpServers:
                 lambda handlers, start: self._opened(server, key[1], handlers, start),
                 terms.supervisor.start,
                 clock=terms.clock,
-                changed=lambda: self.records.save(server.digest, self.record(server)),
+                changed=lambda: self._keep(server),
             )
         return self._running[key]
 
@@ -206,6 +231,8 @@ class ProjectMcpServers:
         # Asked again: the file that the command line names may have changed since.
         if why := self.why_unusable(server):
             raise FinalToolError(why)
+        if server.is_inside and self.terms.program is not None:
+            return self.terms.program.connect(server.name, handlers, start_task)
         entry = self._filled(server.entry)
         if entry.transport != "stdio":
             from weft.runtime.mcp.http_link import opened_link  # most are programs
@@ -225,7 +252,7 @@ class ProjectMcpServers:
         if why := self.why_unusable(server):
             hint = f": `weft mcp allow {server.name}` first" if why == _UNTRUSTED else f": {why}"
             raise UsageError(f"the MCP server {server.name} may not be used{hint}")
-        if server.entry.transport == "stdio":
+        if server.entry.transport in ("stdio", "sdk"):
             raise UsageError(f"the MCP server {server.name} is a program, which needs no login")
         return self._filled(server.entry)
 
@@ -314,3 +341,4 @@ class ProjectMcpServers:
 
 
 _UNTRUSTED: Final = "needs_trust"
+_HANDSHAKE: Final = "2025-11-25"

@@ -70,6 +70,8 @@ class SessionServer(ToolServer):
     def about(self) -> str:
         entry = self.configured.entry
         scope = f"{self.configured.scope} scope"
+        if entry.transport == "sdk":
+            return f"the MCP server {self.name}, {entry.shown}"
         if entry.transport != "stdio":
             return f"the MCP server {self.name} ({scope}) at {entry.shown}"
         where = "" if entry.is_sandboxed else ", without the sandbox"
@@ -162,6 +164,8 @@ class SessionServers(ToolIndex):
         self._offered: dict[str, Tool] | None = None
         self._is_deferred = False
         self._is_warm = False
+        self._version = 0
+        """Of what the program that drives us has named, when the tools were found."""
         self._renew()
 
     def _renew(self) -> None:
@@ -178,7 +182,9 @@ class SessionServers(ToolIndex):
 
     def tools(self, wanted: Any, window: int) -> dict[str, Tool]:
         """The tools of a request; `wanted` is "all", or names and patterns.  Found once."""
-        if self._offered is None:
+        program = self.project.terms.program
+        if self._offered is None or (program is not None and program.version != self._version):
+            self._version = 0 if program is None else program.version
             self._offered = self._found(window)
         if wanted == "all":
             return dict(self._offered)
