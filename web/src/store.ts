@@ -6,7 +6,7 @@ import { Link } from "./link.ts";
 import { readAgain, withOutput } from "./state/background.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
 import { turnTree, type TurnTree } from "./state/turns.ts";
-import type { BackgroundWork, ChildInfo, HunkOutcome, NetChange, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, Event as WireEvent } from "./types.ts";
+import type { BackgroundWork, ChildInfo, HunkOutcome, McpOverview, McpQuestion, ModelAccess, NetChange, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, TrustAnswer, TrustQuestion, Event as WireEvent } from "./types.ts";
 
 // --- route
 
@@ -138,6 +138,16 @@ export const looking = signal<string | null>(null);
 /** The open session's project: its name in paths, and its folder. */
 export const project = signal<{ key: string; path: string }>({ key: "main", path: "" });
 
+/** What to call the project on screens that show no session. */
+export const projectName = computed(() => (project.value.path || rows.value[0]?.project_path || "").split("/").filter(Boolean).at(-1) ?? "");
+
+/** What could answer here; null until it is known. */
+export const access = signal<ModelAccess | null>(null);
+
+export async function readAccess(): Promise<void> {
+  access.value = await get<ModelAccess>(`/projects/${encodeURIComponent(project.value.key)}/model-access`).catch(() => null);
+}
+
 let opened = "";
 let lineSeen = 0;
 let treeSeen = 0;
@@ -161,6 +171,8 @@ export async function openSession(id: string): Promise<void> {
     net.value = null;
     netScope.value = WHOLE;
     putBack.value = [];
+    mcpQuestions.value = [];
+    askedAbout = "";
     opening.value = id ? { id, error: "" } : null;
   });
   if (!id) return;
@@ -338,18 +350,20 @@ export async function switchBranch(name: string): Promise<void> {
 
 // --- trust
 
-export interface TrustQuestion { path: string; files: string[]; settings: string[]; values?: string[]; commands: string[]; changed?: string[] }
-
 /** What to ask about the open session's folder; null where nothing of it is withheld. */
 export const trust = signal<TrustQuestion | null>(null);
+/** MCP servers that the project names and nobody has answered for. */
+export const mcpQuestions = signal<McpQuestion[]>([]);
 let askedAbout = "";
 
 async function readTrust(): Promise<void> {
   const key = project.value.key;
   if (askedAbout === key) return;
   askedAbout = key;
-  const found = await get<{ is_trusted: boolean; question?: TrustQuestion | null }>(`/projects/${encodeURIComponent(key)}/trust`).catch(() => null);
+  const found = await get<TrustAnswer>(`/projects/${encodeURIComponent(key)}/trust`).catch(() => null);
   if (project.value.key === key) trust.value = found?.question ?? null;
+  const servers = await get<McpOverview>(`/projects/${encodeURIComponent(key)}/mcp`).catch(() => null);
+  if (project.value.key === key) mcpQuestions.value = servers?.questions ?? [];
 }
 
 export async function setTrust(trusted: boolean): Promise<void> {

@@ -5,7 +5,7 @@ import type { Event, Snapshot } from "../src/types.ts";
 
 const SNAPSHOT: Snapshot = {
   seq: 10, status: "idle", model: "a:b", mode: "normal", permission_mode: "default", thinking: "default", draft_node: null,
-  draft: "", queue: [], requests: [], error: "", context_used: 0, cost_usd: 0, title: "T",
+  draft: "", queue: [], steering_length: 0, follow_up_length: 0, pending_approval: null, pending_plan: null, requests: [], error: "", context_used: 0, cost_usd: 0, title: "T",
 };
 
 function start(changes: Partial<Snapshot> = {}): SessionState {

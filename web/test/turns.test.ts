@@ -5,7 +5,7 @@ import { columns, FOLD_WIDTH, NARROWEST, WIDEST } from "../src/thread/layout.ts"
 import type { TreeMessage, TreeView } from "../src/types.ts";
 
 function message(id: string, parent: string | null, role: "user" | "assistant" = "user", text = id): TreeMessage {
-  return { id, parent, role, text, calls: 0, is_partial: false, is_pinned: false, revision: 0 };
+  return { id, parent, role, text, calls: 0, is_partial: false, is_pinned: false, revision: 0, at: 0, cost_usd: null };
 }
 
 function view(messages: TreeMessage[], head: string, branches: [string, string][] = []): TreeView {

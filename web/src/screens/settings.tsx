@@ -5,11 +5,12 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, send } from "../api.ts";
 import { money } from "../state/words.ts";
-import { attempt, look, notifies, project, rows, say, wantNotifications } from "../store.ts";
+import { attempt, look, notifies, project, route, rows, say, wantNotifications } from "../store.ts";
 import type { SessionRow } from "../types.ts";
 import { Button, Chip, Empty, Loading, Segments, Switch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { KEYS } from "../keys.ts";
+import { McpServers } from "./mcp.tsx";
 
 interface Setting { value: unknown; source: string; about: string }
 
@@ -19,9 +20,11 @@ export function Settings(): JSX.Element {
   const all = useSignal<Record<string, Setting> | null>(null);
   const trouble = useSignal("");
   const words = useSignal("");
-  const group = useSignal("Look");
+  const group = useSignal(route.value.query.show ?? "Look");
   const load = (): void => { get<Record<string, Setting>>(`/projects/${encodeURIComponent(project.value.key)}/config`).then((found) => { all.value = found; if (group.value === "Look" && !words.value) group.value = "Models and keys"; }, (error: Error) => { trouble.value = error.message; }); };
   useEffect(load, []);
+  const wanted = route.value.query.show;
+  useEffect(() => { if (wanted) group.value = wanted; }, [wanted]);
   const entries = Object.entries(all.value ?? {});
   const groups = [...new Set(entries.map(([name]) => groupOf(name)))].sort();
   const low = words.value.toLowerCase();
@@ -30,15 +33,16 @@ export function Settings(): JSX.Element {
     <div class="settings">
       <div class="settings-side">
         <div class="search"><Icon name="search" /><input class="field" type="search" aria-label="Find a setting" placeholder="Find a setting" value={words.value} onInput={(event) => { words.value = event.currentTarget.value; }} /></div>
-        <ul>{[...groups, "Costs", "Look", "Shortcuts"].map((name) => <li key={name}><button type="button" class="settings-tab" aria-current={!low && group.value === name} onClick={() => { group.value = name; words.value = ""; }}>{name}</button></li>)}</ul>
+        <ul>{[...groups, "MCP servers", "Costs", "Look", "Shortcuts"].map((name) => <li key={name}><button type="button" class="settings-tab" aria-current={!low && group.value === name} onClick={() => { group.value = name; words.value = ""; }}>{name}</button></li>)}</ul>
       </div>
       <div class="settings-main" tabIndex={-1}>
         <h2>{low ? "Found" : group.value}</h2>
-        {low || !["Costs", "Shortcuts"].includes(group.value) ? <p class="dim">Each value says where it comes from. A change here goes to your own file.</p> : null}
+        {low || !["Costs", "MCP servers", "Shortcuts"].includes(group.value) ? <p class="dim">Each value says where it comes from. A change here goes to your own file.</p> : null}
         {trouble.value ? <Empty title="The settings could not be read">{trouble.value}</Empty> : null}
         {all.value === null && !trouble.value && group.value !== "Look" && group.value !== "Shortcuts" ? <Loading rows={6} /> : null}
         {!low && group.value === "Look" ? <><Look /><Notices /></> : null}
         {!low && group.value === "Costs" ? <Costs /> : null}
+        {!low && group.value === "MCP servers" ? <McpServers /> : null}
         {!low && group.value === "Shortcuts" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
         {shown.map(([name, each]) => <Row key={name} name={name} setting={each} changed={load} />)}
       </div>

@@ -157,7 +157,8 @@ function freeRow(
   const side = parentRow === 0 ? (isLeft ? -1 : 1) : Math.sign(parentRow);
   const near = Math.abs(parentRow) + 1;
   for (let step = 0; ; step += 1) {
-    for (const row of [side * (near + step), -side * (1 + step)]) {
+    // Its own side has two rows before the other side gets one.
+    for (const row of [side * (near + step), side * (near + step + 1), -side * (1 + step)]) {
       if (parentRow !== 0 && Math.sign(row) !== side && step < 3) continue;
       const clash = taken.some(([at, a, b]) => at === row && a < to && from < b);
       if (!clash) {
