@@ -18,13 +18,13 @@ from typing import Any, Final
 import anyio
 import anyio.abc
 from playwright.async_api import Browser, Page
-
-from scripts.build_page import ROOT
 from tests.support.free_port import free_port
 from tests.support.page_browser import browser, link_of, new_window
 from tests.support.page_stage import PageStage, PastClock, make_project, stage_model
 from tests.support.served_world import ServedWorld
 from tests.support.world import World
+
+from scripts.build_page import ROOT
 from weft.server import ServerAddress, WeftServer
 
 PAGE: Final = ROOT / "src" / "weft" / "web" / "page"
@@ -111,16 +111,16 @@ async def _play(stage: PageStage, shots: Shots, model: Any) -> None:
     await stage.wait_for_push(session)
     await shots.take("chat", f"{at}/chat", ready=".request")
     tree = (await served.good("GET", f"{path}/tree"))["messages"]
-    ninth = [each["id"] for each in tree if "HTTP-date" in each["text"]][0]
+    ninth = next(each["id"] for each in tree if "HTTP-date" in each["text"])
     await shots.take("tree", f"{at}/tree?at={ninth}", ready="[role=treeitem]")
     await shots.take("past", f"{at}/chat", _look_back, ready=".track")
     await shots.take("changes", f"{at}/changes", ready=".diff")
     await shots.take("files", f"{at}/files?path=src/larder/retry.py")
     await shots.take("decisions", f"{at}/decisions", _choose_decision)
     await shots.take("loom", f"{at}/loom?loom={loom}", ready=".loom-read")
-    ends = [each["id"] for each in tree if "`Policy` holds" in each["text"]]
-    both = [each["id"] for each in tree if "Both forms are read" in each["text"]]
-    await shots.take("compare", f"{at}/compare?a={both[0]}&b={ends[0]}", ready=".compare-side")
+    second = next(each["id"] for each in tree if "`Policy` holds" in each["text"])
+    first = next(each["id"] for each in tree if "Both forms are read" in each["text"])
+    await shots.take("compare", f"{at}/compare?a={first}&b={second}", ready=".compare-side")
     await shots.take("palette", f"{at}/chat", _palette)
     await shots.take("sessions", "#/sessions", _search)
     await shots.take("settings", "#/settings", ready=".setting")

@@ -8,13 +8,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-import anyio
-
 from tests.support.fan_project import git
 from tests.support.role_models import first_prompt
 from tests.support.served_world import ServedWorld
-from tests.support.world import World
+from tests.support.world import World, until, until_status
 from weft.clock import SystemClock
+from weft.events import ArchitectPlan
 from weft.messages import Text, Usage
 from weft.providers import ChatMessage
 from weft.providers.base import ModelInfo, ModelRequest
@@ -435,7 +434,10 @@ class PageStage:
         """A turn that edits, tests, and then asks before it pushes; and a message behind it."""
         path = f"/sessions/{session}"
         await self.served.good("PUT", f"{path}/permission-mode", {"mode": "default"})
-        said = "Try it with what our mirror really sends, `Retry-After: Wed, 21 Oct 2026`, 50 times more, then push."
+        said = (
+            "Try it with what our mirror really sends, `Retry-After: Wed, 21 Oct 2026`, 50 times "
+            "more, then push."
+        )
         await self.served.good("POST", f"{path}/prompt", {"content": said})
         while "push" not in await self.asked(session):
             await self.allow(session)
@@ -445,11 +447,9 @@ class PageStage:
 
     async def asked(self, session: str) -> str:
         """What is asked now; waits until something is."""
-        while True:
-            found = await self.served.good("GET", f"/sessions/{session}")
-            if requests := found["snapshot"]["requests"]:
-                return str(requests[0].get("preview", ""))
-            await anyio.sleep(0.02)
+        await until_status(await self.served.app.sessions.get(session), "awaiting_permission")
+        found = await self.served.good("GET", f"/sessions/{session}")
+        return str(found["snapshot"]["requests"][0].get("preview", ""))
 
     async def allow(self, session: str) -> None:
         """Allow what is asked, once."""
@@ -475,11 +475,7 @@ class PageStage:
 
     async def until(self, session: str, status: str) -> None:
         """Wait for a status."""
-        while True:
-            found = await self.served.good("GET", f"/sessions/{session}")
-            if found["snapshot"]["status"] == status:
-                return
-            await anyio.sleep(0.02)
+        await until_status(await self.served.app.sessions.get(session), status)
 
     async def plan(self) -> str:
         """A plan that waits to be approved."""
@@ -488,6 +484,5 @@ class PageStage:
         )
         path = f"/sessions/{session}/prompt"
         await self.served.good("POST", path, {"content": "Two files for the policy, please."})
-        while not (await self.served.good("GET", f"/sessions/{session}"))["snapshot"].get("plan"):
-            await anyio.sleep(0.02)
+        await until(await self.served.app.sessions.get(session), ArchitectPlan)
         return session

@@ -14,7 +14,7 @@ from tests.support.fan_stage import (
     shell_call,
 )
 from tests.support.page_browser import browsing
-from tests.support.role_models import agent_call, first_prompt
+from tests.support.role_models import AnswerSteps, agent_call, first_prompt
 from tests.support.served_world import serving
 from tests.support.source_code import ROOT
 from tests.support.world import World
@@ -33,8 +33,11 @@ def player() -> ScriptedModel:
 
     def choose(request: ModelRequest) -> ScriptedAnswer:
         is_agent = "do the work" in first_prompt(request)
-        work = [shell_call('echo "the agent\'s" > README.md; echo n > new.txt'), "Worked."]
-        ask = [agent_call("do the work", agent="alone"), "It has worked."]
+        work: list[AnswerSteps] = [
+            shell_call('echo "the agent\'s" > README.md; echo n > new.txt'),
+            "Worked.",
+        ]
+        ask: list[AnswerSteps] = [agent_call("do the work", agent="alone"), "It has worked."]
         return as_answer((work if is_agent else ask)[assistant_turns(request)])
 
     return ScriptedModel([], choose=choose)

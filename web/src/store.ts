@@ -5,8 +5,8 @@ import { ApiError, asClient, forgetToken, get, of, send, token } from "./api.ts"
 import { Link } from "./link.ts";
 import { readAgain, withOutput } from "./state/background.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
-import { turnTree, type TurnTree } from "./state/turns.ts";
-import type { BackgroundWork, ChildInfo, HunkOutcome, McpOverview, McpQuestion, ModelAccess, NetChange, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, TrustAnswer, TrustQuestion, Event as WireEvent } from "./types.ts";
+import { grownTree, turnTree, type TurnTree } from "./state/turns.ts";
+import type { BackgroundWork, ChildInfo, HunkOutcome, McpOverview, McpQuestion, ModelAccess, NetChange, Node, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, TrustAnswer, TrustQuestion, Event as WireEvent } from "./types.ts";
 
 // --- route
 
@@ -234,7 +234,7 @@ function drain(): void {
   }
   if (next.treeVersion !== treeSeen) {
     treeSeen = next.treeVersion;
-    void readTree();
+    if (!grow(events)) void readTree();
   }
   if (next.filesVersion !== filesSeen) {
     filesSeen = next.filesVersion;
@@ -246,6 +246,25 @@ function drain(): void {
     if (next) background.value = next;
     else void readChildren();
   }
+}
+
+const SHAPES = new Set(["head_moved", "rewound", "node_edited", "compacted", "ref_moved", "ref_deleted", "node_marked", "subtree_deleted", "subtree_restored"]);
+
+/** Adds messages to the tree that is known; false where it is to be read again. */
+function grow(events: readonly WireEvent[]): boolean {
+  let next = tree.value;
+  for (const event of events) {
+    if (SHAPES.has(event.kind)) return false;
+    if (event.kind !== "new_message") continue;
+    next = next && event.advance !== false ? grownTree(next, event.node as Node, event.at ?? 0) : null;
+    if (next === null) return false;
+  }
+  const head = next?.turns.get(next.head ?? "")?.nodes.at(-1) ?? null;
+  batch(() => {
+    tree.value = next;
+    if (treeView.value && head !== null) treeView.value = { ...treeView.value, head };
+  });
+  return next !== null;
 }
 
 function tell(before: SessionState, next: SessionState): void {
@@ -280,8 +299,11 @@ export async function readEarlier(): Promise<boolean> {
 
 export async function readTree(): Promise<void> {
   const id = opened;
+  const seen = treeSeen;
   const view = await get<TreeView>(of(id, "tree")).catch(() => null);
   if (view === null || opened !== id) return;
+  // Messages that came meanwhile may be missing in what was read.
+  if (seen !== treeSeen) return readTree();
   batch(() => {
     treeView.value = view;
     tree.value = turnTree(view);

@@ -6,7 +6,7 @@
 
 import type * as api from "./generated/api.ts";
 
-export type { BackgroundWork, BranchFile, CatalogueEntry, ChildInfo, DecisionEdge, DecisionList, DecisionNode, FileComparison, KeepOutcome, LoomNode, LoomState, McpOverview, McpQuestion, McpServerDetails, McpServerRow, ModelAccess, ProjectFile, PulseReport, TrustAnswer, TrustQuestion, WhyReport, HunkOutcome, ModelInfo, NetChange, Node, PermissionRequest, PlanProgress, QuestionAsked, QueueEntry, RewindItem, RewindPlan, Todo, ToolExecuting, ToolResult, TouchedFile, Usage } from "./generated/api.ts";
+export type { BackgroundWork, BranchFile, CatalogueEntry, ChildInfo, DecisionEdge, DecisionList, DecisionNode, FileComparison, KeepOutcome, LoomNode, LoomState, McpOverview, McpQuestion, McpServerDetails, McpServerRow, ModelAccess, ProjectFile, PulseReport, TrustAnswer, TrustQuestion, WhyReport, HunkOutcome, ModelInfo, NetChange, Node, PermissionRequest, PlanProgress, QuestionAsked, QueueEntry, RewindItem, RewindPlan, Todo, ToolExecuting, ToolResult, TouchedFile, TreeMessage, TreeView, Usage } from "./generated/api.ts";
 
 export type Status = api.EditorSnapshot["status"];
 export type Part = NonNullable<api.Node["parts"]>[number];
@@ -17,12 +17,10 @@ export type NetHunk = NonNullable<api.NetChange["hunks"]>[number];
 
 /** Of these every field is sent, whatever its default. */
 export type SessionRow = Required<api.SessionRow>;
-export type TreeMessage = Required<api.TreeMessage>;
 export type FanCandidate = Required<api.FanCandidate>;
 export type FanSummary = Required<api.FanSummary>;
 export type FanView = Omit<api.FanView, "candidates"> & { candidates: FanCandidate[] };
 export type Branch = api.Branch;
-export type TreeView = Omit<api.TreeView, "messages"> & { messages: TreeMessage[] };
 
 export type HistoryMessage = Omit<api.HistoryMessage, "tool_calls"> & {
   tool_calls?: { id: string; name: string; args: Record<string, unknown> }[];

@@ -50,9 +50,8 @@ async def _access(call: ApiCall) -> ModelAccess:
     names = [name for name in key_variables() if name not in ("openai-chat", "ollama")]
     found: list[str] = []
     with anyio.move_on_after(PROBE_SECONDS):
-        for info in await host.available_models(usable & LOCAL_SERVERS):
-            if "embed" not in info.name:
-                found.append(f"{info.provider}:{info.name}")
+        models = await host.available_models(usable & LOCAL_SERVERS)
+        found = [f"{each.provider}:{each.name}" for each in models if "embed" not in each.name]
     return ModelAccess(
         default_model=host.default_model(),
         has_default=host.has_default_model(),
