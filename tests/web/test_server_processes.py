@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ from scripts.build_page import ROOT
 
 from tests.support.free_port import free_port
 from tests.support.page_browser import browser, new_window
+from tests.support.web_program import web
 from tests.support.weft_program import WeftProgram
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -26,30 +24,6 @@ SLOWLY = 0.05
 def weft(tmp_path: Path) -> WeftProgram:
     """The program in a home that no one has used."""
     return WeftProgram(tmp_path)
-
-
-@contextmanager
-def web(
-    weft: WeftProgram, port: int, model: str = ""
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`weft web` as a user starts it, and the address that it opens; killed at the end."""
-    words = ["web", "--no-open", "--port", str(port)]
-    words += ["--set", f"model.default={model}"] if model else []
-    process = subprocess.Popen(
-        weft.argv(*words),
-        env=weft.environment,
-        cwd=weft.project,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        try:
-            link = next(line for line in process.stdout if "#code=" in line)
-            yield process, link.split()[-1]
-        finally:
-            process.kill()
-            process.wait()
 
 
 async def test_a_first_run_in_a_fresh_home_leads_to_an_answer(weft: WeftProgram) -> None:

@@ -122,3 +122,10 @@ test("what only the model is told is no row", () => {
   const said: Event = { ...told, text: "the model was changed" };
   assert.equal(take(start(), said).rows.length, 2);
 });
+
+test("a request that is offered again stands open once", () => {
+  const offered = { kind: "request_offered", request: { kind: "permission_request", request_id: "r1", call_uid: "c1", node: "n1", tool_name: "write" } };
+  const once = take(start(), offered);
+  assert.equal(once.requests.length, 1);
+  assert.equal(take(once, offered), once);
+});

@@ -28,7 +28,7 @@ export function Files(): JSX.Element {
   }, [path, session.value?.id]);
   const low = words.value.toLowerCase();
   const changedNow = new Set(touched.value.map((each) => each.path));
-  const found = (files.value ?? [...changedNow]).filter((each) => each.toLowerCase().includes(low)).slice(0, 500);
+  const found = (files.value?.length ? files.value : [...changedNow]).filter((each) => each.toLowerCase().includes(low)).slice(0, 500);
   return (
     <div class="changes">
       <div class="changes-side">
