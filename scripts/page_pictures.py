@@ -30,7 +30,7 @@ from weft.server import ServerAddress, WeftServer
 PAGE: Final = ROOT / "src" / "weft" / "web" / "page"
 DOCS: Final = ROOT / "docs" / "images" / "page"
 MINUTES: Final = 90
-IN_DOCS: Final = ("chat", "tree", "changes", "compare", "plan", "decisions", "mcp", "costs")
+IN_DOCS: Final = ("chat", "tree", "changes", "compare", "decisions", "mcp")
 
 
 class Shots:
@@ -111,15 +111,15 @@ async def _play(stage: PageStage, shots: Shots, model: Any) -> None:
     await stage.wait_for_push(session)
     await shots.take("chat", f"{at}/chat", ready=".request")
     tree = (await served.good("GET", f"{path}/tree"))["messages"]
-    ninth = next(each["id"] for each in tree if "HTTP-date" in each["text"])
+    ninth = next(each["id"] for each in tree if "HTTP-date" in each.get("text", ""))
     await shots.take("tree", f"{at}/tree?at={ninth}", ready="[role=treeitem]")
     await shots.take("past", f"{at}/chat", _look_back, ready=".track")
     await shots.take("changes", f"{at}/changes", ready=".diff")
     await shots.take("files", f"{at}/files?path=src/larder/retry.py")
     await shots.take("decisions", f"{at}/decisions", _choose_decision)
     await shots.take("loom", f"{at}/loom?loom={loom}", ready=".loom-read")
-    second = next(each["id"] for each in tree if "`Policy` holds" in each["text"])
-    first = next(each["id"] for each in tree if "Both forms are read" in each["text"])
+    second = next(each["id"] for each in tree if "`Policy` holds" in each.get("text", ""))
+    first = next(each["id"] for each in tree if "Both forms are read" in each.get("text", ""))
     await shots.take("compare", f"{at}/compare?a={first}&b={second}", ready=".compare-side")
     await shots.take("palette", f"{at}/chat", _palette)
     await shots.take("sessions", "#/sessions", _search)

@@ -116,6 +116,7 @@ PROMPTS: Final[Mapping[str, list[Any]]] = {
     "Which call sleeps": ["`time.sleep` in `fetch()`, up to 31 s, with the pool's lock held."],
     "Fix it, but no new dependency": ["Then I parse the header ourselves: both forms are short."],
     "Read what the server asked for": [
+        read("src/larder/retry.py"),
         edit("src/larder/retry.py", "LONGEST = 60.0\n", "LONGEST = 60.0\nPAST = 0.0\n"),
         "`Retry-After` is read as a number of seconds.",
     ],

@@ -76,3 +76,9 @@ test("a tree that grows message by message is the one that is read whole", () =>
   assert.deepEqual(grown, turnTree(view(messages, "a3", [["main", "a3"]])));
   assert.equal(grown && grownTree(grown, { id: "x", role: "user", parent: "a1" }, 0), null);
 });
+
+test("no lane is crossed by the curve that leads to another", () => {
+  const messages = [message("u1", null), message("u2", "u1"), message("u3", "u2"), message("x2", "u1"), message("x3", "x2"), message("y3", "u2"), message("u4", "u3")];
+  const tree = turnTree(view(messages, "u4", [["main", "u4"], ["x", "x3"], ["y", "y3"]]));
+  assert.deepEqual(tree.lanes.map((lane) => [lane.name, lane.row]), [["x", 1], ["y", -1]]);
+});

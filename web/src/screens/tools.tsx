@@ -176,7 +176,7 @@ function AgentLine({ kid, call }: { kid: Child; call: Call }): JSX.Element {
   const result = slice.results.value?.get(call.id);
   const info = childInfos.value.find((each) => each.id === kid.id);
   const ms = kid.began ? ((kid.ended || now.value) - kid.began) * 1000 : (result?.durationMs ?? 0);
-  const what = info?.purpose || info?.title || String(call.args.description ?? call.args.prompt ?? call.args.task ?? "");
+  const what = String(call.args.description ?? call.args.prompt ?? call.args.task ?? "") || info?.title || "";
   const ended = result && (result.isError ? "failed" : "done");
   const state = kid.reason === null ? (ended ?? "running") : ["stop", "submitted"].includes(kid.reason) ? "done" : "failed";
   // What an isolated one changed waits to be kept, under this name.

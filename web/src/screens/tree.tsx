@@ -112,7 +112,8 @@ function MapControls({ known }: { known: TurnTree }): JSX.Element {
 
 function MapView({ known, chosen, choose }: { known: TurnTree; chosen: string; choose: (key: string) => void }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
-  const top = Math.min(0, ...known.lanes.map((lane) => lane.row));
+  // A row above the line is kept free for the tag of the turn that is looked at.
+  const top = Math.min(-1, ...known.lanes.map((lane) => lane.row));
   const bottom = Math.max(0, ...known.lanes.map((lane) => lane.row));
   const step = COLUMN * zoom.value;
   const x = (depth: number): number => 28 + depth * step;

@@ -205,13 +205,19 @@ function freeRow(
     // Its own side has two rows before the other side gets one.
     for (const row of [side * (near + step), side * (near + step + 1), -side * (1 + step)]) {
       if (parentRow !== 0 && Math.sign(row) !== side && step < 3) continue;
-      const clash = taken.some(([at, a, b]) => at === row && a < to && from < b);
+      // Nor should the curve that leads there cross another lane, or the name at its end; where
+      // there are many, it must.
+      const clash = taken.some(([at, a, b]) => (at === row && a < to && from < b) || (step < 2 && isBetween(at, parentRow, row) && a < from + 1 && from < b));
       if (!clash) {
         taken.push([row, from, to]);
         return row;
       }
     }
   }
+}
+
+function isBetween(row: number, a: number, b: number): boolean {
+  return row > Math.min(a, b) && row < Math.max(a, b);
 }
 
 function heightsOf(turns: ReadonlyMap<string, Turn>): Map<string, number> {

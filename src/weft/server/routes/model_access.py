@@ -43,7 +43,7 @@ class KeyBody(ChangeBody, frozen=True, kw_only=True):
 
 
 async def _access(call: ApiCall) -> ModelAccess:
-    from weft.config.api_keys import key_variables, provider_title  # few ask for it
+    from weft.config import key_variables, provider_title  # few ask for it
 
     host = (await call.app()).host
     usable = host.usable_providers()
@@ -64,7 +64,7 @@ async def _access(call: ApiCall) -> ModelAccess:
 
 
 async def _save_key(call: ApiCall) -> ModelAccess:
-    from weft.config.api_keys import check_key, key_variables, provider_of_key  # as above
+    from weft.config import check_key, key_variables, provider_of_key  # as above
 
     key = call.body.key.strip()
     check_key(key)
