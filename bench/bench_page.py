@@ -88,18 +88,21 @@ def run() -> list[Row]:
 
 
 async def _measure() -> PageNumbers:
-    with tempfile.TemporaryDirectory() as name, _server(Path(name)) as (process, link):
-        async with _tab() as page:
-            return await _streamed(page, process.pid, link, Path(name))
+    text = (TEXT * (PIECES * 8 // len(TEXT) + 1))[: PIECES * 8]
+    answers = [[{"do": "text", "text": text, "chunk": 8}]]
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        (base / "project").mkdir()
+        with page_server(base, answers) as (process, link):
+            async with page_tab() as page:
+                return await _streamed(page, process.pid, link, base)
 
 
 @contextmanager
-def _server(base: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    (base / "project").mkdir()
-    text = (TEXT * (PIECES * 8 // len(TEXT) + 1))[: PIECES * 8]
-    answer = [{"do": "text", "text": text, "chunk": 8}]
+def page_server(base: Path, answers: list[Any]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`weft web` in a home of its own, with a scripted model; and the link that opens the page."""
     script = base / "script.json"
-    script.write_text(json.dumps({"answers": [answer], "pace_seconds": PACE_SECONDS}))
+    script.write_text(json.dumps({"answers": answers, "pace_seconds": PACE_SECONDS}))
     words = [
         "web",
         "--no-open",
@@ -132,7 +135,8 @@ def _free_port() -> int:
 
 
 @asynccontextmanager
-async def _tab() -> AsyncIterator[Any]:
+async def page_tab() -> AsyncIterator[Any]:
+    """A tab that notes long tasks, and when events were shown."""
     from playwright.async_api import async_playwright  # of the tests; other benchmarks need none
 
     program = shutil.which("chromium")

@@ -1,4 +1,4 @@
-"""Writes the TypeScript client of the HTTP API from the table of operations:
+"""Writes the types and the TypeScript client of the HTTP API from the table of operations:
 
 python -m scripts.page_types    # writes web/src/generated/api.ts
 
@@ -13,10 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from weft.messages import Node, ToolResult
 from weft.server import OPERATIONS
 from weft.server.openapi import openapi_document
 from weft.server.operation import ApiOperation
 
+IN_EVENTS: Final = (Node, ToolResult)
+"""What stands in events alone: no operation answers with it."""
 TARGET: Final = Path(__file__).resolve().parents[1] / "web" / "src" / "generated" / "api.ts"
 
 HEAD: Final = """\
@@ -102,7 +107,8 @@ function refused(status: number, text: string): WeftError {
 def page_types() -> str:
     """The text of the file."""
     document = openapi_document(OPERATIONS)
-    schemas = document["components"]["schemas"]
+    _, more = msgspec.json.schema_components(IN_EVENTS, ref_template="#/components/schemas/{name}")
+    schemas = {**more, **document["components"]["schemas"]}
     parts = [HEAD, *(_declared(name, schemas[name]) for name in sorted(schemas))]
     parts += ["\n", *_operations(document), CLIENT]
     return "".join(parts)

@@ -9,7 +9,8 @@ import pytest
 from scripts.build_page import ROOT
 
 from tests.support.page_browser import PageView, browsing
-from tests.support.served_world import serving
+from tests.support.page_stage import PageStage, PastClock
+from tests.support.served_world import ServedWorld, serving
 from tests.support.world import World
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
@@ -45,6 +46,39 @@ async def violations(view: PageView) -> list[str]:
     ]
 
 
+async def with_data(view: PageView, served: ServedWorld, made: dict[str, Any]) -> list[str]:
+    """What is found on screens that show something only when there is something to show."""
+    stage = PageStage(served, PastClock(0))
+    await stage.decisions(made["project"])
+    loom = await stage.loom()
+    await stage.mcp_servers("main")
+    page, at = view.page, f"#/s/{made['id']}"
+    found: list[str] = []
+    for address, ready in (
+        (f"{at}/decisions", ".box, .decisions tr"),
+        (f"{at}/loom?loom={loom}", ".loom-read"),
+        (f"{at}/chat", ".mcp-asked"),
+        ("#/settings?show=Costs", ".cost-screen"),
+        ("#/settings?show=MCP servers", ".mcp-server"),
+    ):
+        await page.evaluate("hash => { location.hash = hash }", address)
+        await page.locator(ready).first.wait_for()
+        found += await violations(view)
+    await page.locator(".mcp-head", has_text="packages").click()
+    await page.locator(".mcp-body").wait_for()
+    await page.get_by_role("button", name="Add a server").click()
+    found += await violations(view)
+    await page.evaluate("() => { location.hash = '#/start' }")
+    await page.get_by_role("button", name="Add a key").click()
+    await page.get_by_label("Key", exact=True).wait_for()
+    found += await violations(view)
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("dialog", name="Find and do").wait_for()
+    found += await violations(view)
+    await page.keyboard.press("Escape")
+    return found
+
+
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
 async def test_axe_finds_nothing_on_any_screen(plain_world: World, look: str) -> None:
     write = CallTool(name="write", args={"path": "new.py", "content": "x = 1\n"})
@@ -76,9 +110,7 @@ async def test_axe_finds_nothing_on_any_screen(plain_world: World, look: str) ->
             await view.page.evaluate("hash => { location.hash = hash }", address)
             await view.page.locator("main > :not(.loading, h2)").first.wait_for()
             found += await violations(view)
-        await view.page.evaluate("hash => { location.hash = hash }", "#/settings")
-        await view.page.get_by_role("button", name="Costs").click()
-        found += await violations(view)
+        found += await with_data(view, served, made)
         # Another client drives: the page views.
         await served.good("POST", f"{path}/clients", {"role": "driver", "name": "chat"})
         await view.page.evaluate("hash => { location.hash = hash }", f"#/s/{made['id']}/chat")

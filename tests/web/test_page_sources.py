@@ -52,6 +52,21 @@ def test_nothing_in_the_page_makes_elements_of_a_string() -> None:
     assert found == []
 
 
+def test_shapes_of_the_api_are_written_down_once() -> None:
+    """What `generated/api.ts` declares is declared by no other source, under whatever form."""
+    declares = re.compile(r"(?:interface|type) (\w+)[^=]*(?:=\s*)?\{")
+    made = set(re.findall(r"export interface (\w+)", (WEB / "src/generated/api.ts").read_text()))
+    assert len(made) > 100
+    by_hand = [
+        (path.name, name)
+        for path in SOURCES
+        if path.parent.name != "generated"
+        for name in declares.findall(path.read_text(encoding="utf-8"))
+        if name in made
+    ]
+    assert by_hand == []
+
+
 def test_the_lock_file_names_no_registry() -> None:
     lock = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))
     assert [name for name, each in lock["packages"].items() if "resolved" in each] == []

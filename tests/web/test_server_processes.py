@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ from scripts.build_page import ROOT
 
 from tests.support.free_port import free_port
 from tests.support.page_browser import browser, new_window
+from tests.support.web_program import web
 from tests.support.weft_program import WeftProgram
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -26,27 +24,6 @@ SLOWLY = 0.05
 def weft(tmp_path: Path) -> WeftProgram:
     """The program in a home that no one has used."""
     return WeftProgram(tmp_path)
-
-
-@contextmanager
-def web(weft: WeftProgram, port: int, model: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`weft web` as a user starts it, and the address that it opens; killed at the end."""
-    words = ["web", "--no-open", "--port", str(port), "--set", f"model.default={model}"]
-    process = subprocess.Popen(
-        weft.argv(*words),
-        env=weft.environment,
-        cwd=weft.project,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        try:
-            link = next(line for line in process.stdout if "#code=" in line)
-            yield process, link.split()[-1]
-        finally:
-            process.kill()
-            process.wait()
 
 
 async def test_a_first_run_in_a_fresh_home_leads_to_an_answer(weft: WeftProgram) -> None:
@@ -64,6 +41,32 @@ async def test_a_first_run_in_a_fresh_home_leads_to_an_answer(weft: WeftProgram)
             await expect(view.page.locator(".side .session")).to_have_count(1)
             await expect(view.page.locator(".track .ring-here")).to_be_visible()
             assert view.errors == []
+
+
+async def test_a_newcomer_without_a_key_adds_one_on_the_page_and_is_asked_to_trust_the_folder(
+    weft: WeftProgram,
+) -> None:
+    (weft.project / ".weft").mkdir()
+    (weft.project / ".weft" / "config.toml").write_text('[permissions]\nallow = ["shell(make)"]\n')
+    with web(weft, free_port()) as (_, link):
+        async with browser() as program:
+            view = await new_window(program, lambda: link)
+            ways = view.page.locator(".first-run .ways")
+            await expect(ways).to_contain_text("no key found")
+            await view.page.get_by_role("button", name="Add a key").click()
+            await view.page.get_by_label("Key", exact=True).fill("no key at all")
+            await view.page.get_by_role("button", name="Save").click()
+            await expect(view.page.locator(".notice.bad")).to_contain_text("invalid key")
+            await view.page.get_by_label("Key", exact=True).fill("sk-ant-api03-" + "x" * 40)
+            await view.page.get_by_role("button", name="Save").click()
+            await expect(ways).to_contain_text("anthropic:")
+            [kept] = [each for each in weft.config.iterdir() if "sk-ant" in each.read_text()]
+            assert kept.stat().st_mode & 0o077 == 0
+            await view.page.get_by_role("button", name="Start").click()
+            await view.page.locator("#message").wait_for()
+            await expect(view.page.get_by_role("region", name="Trust")).to_contain_text("1 setting")
+            shown = await view.page.content()
+            assert "x" * 40 not in shown
 
 
 async def test_a_page_goes_on_with_a_server_that_was_killed_in_mid_stream(

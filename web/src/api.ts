@@ -62,9 +62,11 @@ async function callOnce<T>(method: string, path: string, body?: unknown): Promis
     throw new ApiError(0, "Offline", "The server does not answer.");
   }
   const text = await answer.text();
+  // Differences, logs and exports are text, and are handed over as they are.
+  const isText = answer.ok && !(answer.headers.get("content-type") ?? "").includes("json");
   let value: unknown = null;
   try {
-    value = text ? JSON.parse(text) : null;
+    value = isText ? text : text ? JSON.parse(text) : null;
   } catch {
     value = null;
   }

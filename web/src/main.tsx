@@ -6,7 +6,7 @@ import { pair, token } from "./api.ts";
 import { listen } from "./keys.ts";
 import { Help, Palette } from "./screens/palette.tsx";
 import { Shell } from "./screens/shell.tsx";
-import { attachAgain, link, loadSessions, look, openSession, paired, readRoute, route } from "./store.ts";
+import { attachAgain, link, loadSessions, look, openSession, paired, paletteOpen, readRoute, route } from "./store.ts";
 import { Logo } from "./ui/icons.tsx";
 
 function Page(): JSX.Element {
@@ -41,7 +41,7 @@ async function start(): Promise<void> {
     paired.value = token() !== "";
   }
   effect(() => { document.documentElement.style.colorScheme = look.value === "system" ? "" : look.value; });
-  window.addEventListener("hashchange", () => { route.value = readRoute(location.hash); });
+  window.addEventListener("hashchange", () => { paletteOpen.value = false; route.value = readRoute(location.hash); });
   route.value = readRoute(location.hash);
   const root = document.getElementById("page");
   if (root) render(<Page />, root);

@@ -5,8 +5,8 @@ import { ApiError, asClient, forgetToken, get, of, send, token } from "./api.ts"
 import { Link } from "./link.ts";
 import { readAgain, withOutput } from "./state/background.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
-import { turnTree, type TurnTree } from "./state/turns.ts";
-import type { BackgroundWork, ChildInfo, HunkOutcome, NetChange, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, Event as WireEvent } from "./types.ts";
+import { grownTree, turnTree, type TurnTree } from "./state/turns.ts";
+import type { BackgroundWork, ChildInfo, HunkOutcome, McpOverview, McpQuestion, ModelAccess, NetChange, Node, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, TrustAnswer, TrustQuestion, Event as WireEvent } from "./types.ts";
 
 // --- route
 
@@ -138,6 +138,16 @@ export const looking = signal<string | null>(null);
 /** The open session's project: its name in paths, and its folder. */
 export const project = signal<{ key: string; path: string }>({ key: "main", path: "" });
 
+/** What to call the project on screens that show no session. */
+export const projectName = computed(() => (project.value.path || rows.value[0]?.project_path || "").split("/").filter(Boolean).at(-1) ?? "");
+
+/** What could answer here; null until it is known. */
+export const access = signal<ModelAccess | null>(null);
+
+export async function readAccess(): Promise<void> {
+  access.value = await get<ModelAccess>(`/projects/${encodeURIComponent(project.value.key)}/model-access`).catch(() => null);
+}
+
 let opened = "";
 let lineSeen = 0;
 let treeSeen = 0;
@@ -161,6 +171,8 @@ export async function openSession(id: string): Promise<void> {
     net.value = null;
     netScope.value = WHOLE;
     putBack.value = [];
+    mcpQuestions.value = [];
+    askedAbout = "";
     opening.value = id ? { id, error: "" } : null;
   });
   if (!id) return;
@@ -222,7 +234,7 @@ function drain(): void {
   }
   if (next.treeVersion !== treeSeen) {
     treeSeen = next.treeVersion;
-    void readTree();
+    if (!grow(events)) void readTree();
   }
   if (next.filesVersion !== filesSeen) {
     filesSeen = next.filesVersion;
@@ -234,6 +246,25 @@ function drain(): void {
     if (next) background.value = next;
     else void readChildren();
   }
+}
+
+const SHAPES = new Set(["head_moved", "rewound", "node_edited", "compacted", "ref_moved", "ref_deleted", "node_marked", "subtree_deleted", "subtree_restored"]);
+
+/** Adds messages to the tree that is known; false where it is to be read again. */
+function grow(events: readonly WireEvent[]): boolean {
+  let next = tree.value;
+  for (const event of events) {
+    if (SHAPES.has(event.kind)) return false;
+    if (event.kind !== "new_message") continue;
+    next = next && event.advance !== false ? grownTree(next, event.node as Node, event.at ?? 0) : null;
+    if (next === null) return false;
+  }
+  const head = next?.turns.get(next.head ?? "")?.nodes.at(-1) ?? null;
+  batch(() => {
+    tree.value = next;
+    if (treeView.value && head !== null) treeView.value = { ...treeView.value, head };
+  });
+  return next !== null;
 }
 
 function tell(before: SessionState, next: SessionState): void {
@@ -268,8 +299,11 @@ export async function readEarlier(): Promise<boolean> {
 
 export async function readTree(): Promise<void> {
   const id = opened;
+  const seen = treeSeen;
   const view = await get<TreeView>(of(id, "tree")).catch(() => null);
   if (view === null || opened !== id) return;
+  // Messages that came meanwhile may be missing in what was read.
+  if (seen !== treeSeen) return readTree();
   batch(() => {
     treeView.value = view;
     tree.value = turnTree(view);
@@ -338,18 +372,20 @@ export async function switchBranch(name: string): Promise<void> {
 
 // --- trust
 
-export interface TrustQuestion { path: string; files: string[]; settings: string[]; values?: string[]; commands: string[]; changed?: string[] }
-
 /** What to ask about the open session's folder; null where nothing of it is withheld. */
 export const trust = signal<TrustQuestion | null>(null);
+/** MCP servers that the project names and nobody has answered for. */
+export const mcpQuestions = signal<McpQuestion[]>([]);
 let askedAbout = "";
 
 async function readTrust(): Promise<void> {
   const key = project.value.key;
   if (askedAbout === key) return;
   askedAbout = key;
-  const found = await get<{ is_trusted: boolean; question?: TrustQuestion | null }>(`/projects/${encodeURIComponent(key)}/trust`).catch(() => null);
+  const found = await get<TrustAnswer>(`/projects/${encodeURIComponent(key)}/trust`).catch(() => null);
   if (project.value.key === key) trust.value = found?.question ?? null;
+  const servers = await get<McpOverview>(`/projects/${encodeURIComponent(key)}/mcp`).catch(() => null);
+  if (project.value.key === key) mcpQuestions.value = servers?.questions ?? [];
 }
 
 export async function setTrust(trusted: boolean): Promise<void> {

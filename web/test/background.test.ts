@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { lastLine, readAgain, withOutput } from "../src/state/background.ts";
 
-const work = (more: object = {}) => ({ id: "bg_1", kind: "shell" as const, title: "serve", status: "running", exit_code: null, output: "", printed: 0, ...more });
+const work = (more: object = {}) => ({ id: "bg_1", kind: "shell" as const, title: "serve", status: "running" as const, exit_code: null, output: "", printed: 0, ...more });
 const event = (offset: number, chunk: string, id = "bg_1") => ({ kind: "background_output", id, offset, chunk });
 
 test("output is added where it belongs, and once", () => {

@@ -5,7 +5,7 @@ import type { Event, Snapshot } from "../src/types.ts";
 
 const SNAPSHOT: Snapshot = {
   seq: 10, status: "idle", model: "a:b", mode: "normal", permission_mode: "default", thinking: "default", draft_node: null,
-  draft: "", queue: [], requests: [], error: "", context_used: 0, cost_usd: 0, title: "T",
+  draft: "", queue: [], steering_length: 0, follow_up_length: 0, pending_approval: null, pending_plan: null, requests: [], error: "", context_used: 0, cost_usd: 0, title: "T",
 };
 
 function start(changes: Partial<Snapshot> = {}): SessionState {
@@ -121,4 +121,11 @@ test("what only the model is told is no row", () => {
   assert.equal(begin("s", SNAPSHOT, page).rows.length, 0);
   const said: Event = { ...told, text: "the model was changed" };
   assert.equal(take(start(), said).rows.length, 2);
+});
+
+test("a request that is offered again stands open once", () => {
+  const offered = { kind: "request_offered", request: { kind: "permission_request", request_id: "r1", call_uid: "c1", node: "n1", tool_name: "write" } };
+  const once = take(start(), offered);
+  assert.equal(once.requests.length, 1);
+  assert.equal(take(once, offered), once);
 });

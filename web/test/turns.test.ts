@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { siblings, turnTree } from "../src/state/turns.ts";
+import { grownTree, siblings, turnTree } from "../src/state/turns.ts";
 import { columns, FOLD_WIDTH, NARROWEST, WIDEST } from "../src/thread/layout.ts";
 import type { TreeMessage, TreeView } from "../src/types.ts";
 
 function message(id: string, parent: string | null, role: "user" | "assistant" = "user", text = id): TreeMessage {
-  return { id, parent, role, text, calls: 0, is_partial: false, is_pinned: false, revision: 0 };
+  return { id, parent, role, text, calls: 0, is_partial: false, is_pinned: false, revision: 0, at: 0 };
 }
 
 function view(messages: TreeMessage[], head: string, branches: [string, string][] = []): TreeView {
@@ -67,4 +67,18 @@ test("every place of the bar is a turn", () => {
     const place = columns(count, 640);
     for (const x of [-50, 0, 300, 640, 5000]) assert.ok(place.at(x) >= 0 && place.at(x) < count);
   }
+});
+
+test("a tree that grows message by message is the one that is read whole", () => {
+  const messages = [message("u1", null), message("a1", "u1", "assistant"), message("a2", "a1", "assistant"), message("u2", "a2"), message("a3", "u2", "assistant")];
+  let grown: ReturnType<typeof grownTree> = turnTree(view(messages.slice(0, 1), "u1", [["main", "u1"]]));
+  for (const each of messages.slice(1)) grown = grown && grownTree(grown, { id: each.id, role: each.role, parent: each.parent, parts: [{ type: "text", text: each.text ?? "" }] }, 0);
+  assert.deepEqual(grown, turnTree(view(messages, "a3", [["main", "a3"]])));
+  assert.equal(grown && grownTree(grown, { id: "x", role: "user", parent: "a1" }, 0), null);
+});
+
+test("no lane is crossed by the curve that leads to another", () => {
+  const messages = [message("u1", null), message("u2", "u1"), message("u3", "u2"), message("x2", "u1"), message("x3", "x2"), message("y3", "u2"), message("u4", "u3")];
+  const tree = turnTree(view(messages, "u4", [["main", "u4"], ["x", "x3"], ["y", "y3"]]));
+  assert.deepEqual(tree.lanes.map((lane) => [lane.name, lane.row]), [["x", 1], ["y", -1]]);
 });

@@ -4,8 +4,37 @@ that they name.
 Reads values and checks them; opens no session and starts nothing.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.config.paths import WeftPaths, places
 from weft.config.setting_keys import KEYS, SettingKey
 from weft.config.settings import Config
 
-__all__ = ["KEYS", "Config", "SettingKey", "WeftPaths", "places"]
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.config.api_keys import check_key, key_variables, provider_of_key, provider_title
+
+__all__ = [
+    "KEYS",
+    "Config",
+    "SettingKey",
+    "WeftPaths",
+    "check_key",
+    "key_variables",
+    "places",
+    "provider_of_key",
+    "provider_title",
+]
+
+_HOMES = {
+    "check_key": "api_keys",
+    "key_variables": "api_keys",
+    "provider_of_key": "api_keys",
+    "provider_title": "api_keys",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -9,6 +9,8 @@ from weft.server.routes.conversation import CONVERSATION
 from weft.server.routes.decisions import DECISIONS
 from weft.server.routes.event_streams import EVENT_STREAMS
 from weft.server.routes.looms import LOOMS
+from weft.server.routes.mcp_servers import MCP_SERVERS
+from weft.server.routes.model_access import MODEL_ACCESS
 from weft.server.routes.projects import PROJECTS
 from weft.server.routes.queries import QUERIES
 from weft.server.routes.server_calls import SERVER_CALLS
@@ -40,6 +42,8 @@ OPERATIONS: Final[tuple[ApiOperation, ...]] = (
     *TREE,
     *EVENT_STREAMS,
     *PROJECTS,
+    *MCP_SERVERS,
+    *MODEL_ACCESS,
     *DECISIONS,
     *QUERIES,
     *LOOMS,

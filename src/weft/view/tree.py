@@ -14,7 +14,7 @@ from weft.tree import Branch
 
 # There is one for every message, and none can be part of a cycle: the garbage collector, which
 # would run again and again while a long tree is listed, does not track them.
-class TreeMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class TreeMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One message of the tree."""
 
     id: NodeId

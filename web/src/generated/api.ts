@@ -680,6 +680,7 @@ export interface KeepBody {
   index: number;
   preview?: boolean;
   force?: boolean;
+  conflicts?: "markers" | "mine";
 }
 /** What keeping a candidate did, or would do. */
 export interface KeepOutcome {
@@ -705,6 +706,17 @@ export interface KeptFile {
   result?: BaseFile | null;
   theirs?: BaseFile | null;
   ours?: BaseFile | null;
+}
+/** A key; it is kept in a file that only the user can read. */
+export interface KeyBody {
+  input_id?: string | null;
+  key: string;
+}
+/** A provider that takes a key. */
+export interface KeyProvider {
+  name: string;
+  title: string;
+  is_usable: boolean;
 }
 /** A kind of a program's own. */
 export interface KindBody {
@@ -852,6 +864,72 @@ export interface MarkdownCommand {
   model?: string;
   agent?: string;
 }
+/** Whether a server that the project names may be used. */
+export interface McpAnswerBody {
+  input_id?: string | null;
+  allowed: boolean;
+}
+/** An MCP server as it is written in a file. */
+export interface McpEntryBody {
+  input_id?: string | null;
+  entry: Record<string, unknown>;
+  scope?: "local" | "project" | "user";
+}
+/** The MCP servers of a project, and what is to be said about them first. */
+export interface McpOverview {
+  servers: McpServerRow[];
+  questions?: McpQuestion[];
+  problems?: string[];
+}
+/** What the user is asked about an MCP server that the project names. */
+export interface McpQuestion {
+  name: string;
+  shown: string;
+  variables?: string[];
+  environ?: string[];
+  headers?: string[];
+  is_remote?: boolean;
+  network?: boolean;
+  is_sandboxed?: boolean;
+  had_answer?: boolean;
+}
+/** From which file; null: the first that has it. */
+export interface McpScopeBody {
+  input_id?: string | null;
+  scope?: "local" | "project" | "user" | null;
+}
+/** All that is known of an MCP server; names alone where values may be secrets. */
+export interface McpServerDetails {
+  name: string;
+  scope: string;
+  source: string;
+  state: string;
+  why?: string;
+  runs?: string;
+  transport?: string;
+  sandbox?: boolean;
+  network?: boolean;
+  environment?: string[];
+  headers?: string[];
+  protocol?: string;
+  title?: string;
+  tools?: string[];
+  changed?: Record<string, string>;
+  left_out?: string[];
+}
+/** An MCP server in a list. */
+export interface McpServerRow {
+  name: string;
+  scope: string;
+  state: string;
+  why?: string;
+  shown?: string;
+  tools?: number;
+  changed?: string[];
+  left_out?: string[];
+  era?: string;
+  title?: string;
+}
 /** Something to remember. */
 export interface MemoryBody {
   input_id?: string | null;
@@ -910,6 +988,13 @@ export interface MetadataBody {
 export interface ModeBody {
   input_id?: string | null;
   mode: string;
+}
+/** What could answer here. */
+export interface ModelAccess {
+  default_model: string;
+  has_default: boolean;
+  providers: KeyProvider[];
+  local_models?: string[];
 }
 /** A model by its name. */
 export interface ModelBody {
@@ -983,6 +1068,18 @@ export interface NetChange {
   calls?: string[];
   why?: string;
   is_masked?: boolean;
+}
+/** One position of the tree: what was said, by whom, after what. */
+export interface Node {
+  id: string;
+  role: "assistant" | "system" | "user";
+  parts?: (Text | Thinking | ToolCall | Image | File)[];
+  parent?: string | null;
+  parent_revision?: number;
+  model?: string;
+  usage?: Usage | null;
+  revision?: number;
+  metadata?: Record<string, unknown>;
 }
 /** A message. */
 export interface NodeBody {
@@ -1481,6 +1578,16 @@ export interface ToolExecuting {
   at?: number;
   cause?: CommandCause | null;
 }
+/** What a tool answered. `text` is what the model reads. */
+export interface ToolResult {
+  call_uid: string;
+  text?: string;
+  images?: Image[];
+  is_error?: boolean;
+  status?: "aborted" | "denied" | "done" | "interrupted" | "invalid";
+  full_text?: string | null;
+  data?: Record<string, unknown>;
+}
 /** What to follow. */
 export interface TopicQuery {
   topic?: "repo:updates" | "sessions";
@@ -1934,6 +2041,24 @@ export interface Operations {
   language_servers: { path: { project: string }; answer: ServerStatus[] };
   /** The content that a fact or a part names by its SHA-256. */
   read_blob: { path: { project: string; blob: string }; answer: string };
+  /** The MCP servers of a project, how they stand, and what is to be answered first. */
+  mcp_servers: { path: { project: string }; answer: McpOverview };
+  /** All that is known of an MCP server: its tools, and how those differ from what was agreed. */
+  mcp_server: { path: { project: string; server: string }; answer: McpServerDetails };
+  /** Write an MCP server down; it is started with the next conversation. */
+  add_mcp_server: { path: { project: string; server: string }; body: McpEntryBody; answer: McpOverview };
+  /** Take an MCP server out of the file that it stands in. */
+  remove_mcp_server: { path: { project: string; server: string }; body?: McpScopeBody; answer: McpOverview };
+  /** Say whether an MCP server that the project names may be used, as it is now. */
+  answer_mcp_server: { path: { project: string; server: string }; body: McpAnswerBody; answer: McpOverview };
+  /** Stop an MCP server, so that its next use starts it. */
+  restart_mcp_server: { path: { project: string; server: string }; body?: ChangeBody; answer: McpOverview };
+  /** Forget the login to an MCP server. */
+  logout_mcp_server: { path: { project: string; server: string }; body?: ChangeBody; answer: McpOverview };
+  /** What could answer here: keys that there are, and models on this machine. */
+  model_access: { path: { project: string }; answer: ModelAccess };
+  /** Save a provider's key for this user; `any` finds the provider by the key. */
+  save_key: { path: { project: string; provider: string }; body: KeyBody; answer: ModelAccess };
   /** What was decided: about some words, about a file, or all of it. */
   decisions: { path: { project: string }; query?: { text?: string | null; path?: string | null; kind?: string | null; status?: string | null; session?: string | null; limit?: number }; answer: DecisionList };
   /** Log a decision. */
@@ -2176,6 +2301,15 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   restart_language_servers: ["POST", "/api/projects/{project}/lsp/restart"],
   language_servers: ["GET", "/api/projects/{project}/lsp"],
   read_blob: ["GET", "/api/projects/{project}/blobs/{blob}"],
+  mcp_servers: ["GET", "/api/projects/{project}/mcp"],
+  mcp_server: ["GET", "/api/projects/{project}/mcp/{server}"],
+  add_mcp_server: ["PUT", "/api/projects/{project}/mcp/{server}"],
+  remove_mcp_server: ["DELETE", "/api/projects/{project}/mcp/{server}"],
+  answer_mcp_server: ["POST", "/api/projects/{project}/mcp/{server}/answer"],
+  restart_mcp_server: ["POST", "/api/projects/{project}/mcp/{server}/restart"],
+  logout_mcp_server: ["POST", "/api/projects/{project}/mcp/{server}/logout"],
+  model_access: ["GET", "/api/projects/{project}/model-access"],
+  save_key: ["PUT", "/api/projects/{project}/keys/{provider}"],
   decisions: ["GET", "/api/projects/{project}/decisions"],
   log_decision: ["POST", "/api/projects/{project}/decisions"],
   decision_pulse: ["GET", "/api/projects/{project}/decisions/pulse"],

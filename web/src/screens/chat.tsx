@@ -2,6 +2,7 @@
 
 import { computed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { lazy } from "./lazy.tsx";
 import { memo } from "./memo.ts";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Markdown, StreamingMarkdown } from "../md/markdown.tsx";
@@ -10,7 +11,7 @@ import { siblings, type TurnTree } from "../state/turns.ts";
 import { count, money, seconds, shortModel } from "../state/words.ts";
 import type { Part } from "../types.ts";
 import { blobAddress } from "../api.ts";
-import { attempt, branchAt, go, link, looking, now, past, project, readEarlier, readPast, session, setTrust, slice, switchBranch, tree, trust } from "../store.ts";
+import { attempt, branchAt, go, link, looking, mcpQuestions, now, past, project, readEarlier, readPast, session, setTrust, slice, switchBranch, tree, trust } from "../store.ts";
 import { of, send } from "../api.ts";
 import { addPictures, filesIn } from "../pictures.ts";
 import { Button, Chip } from "../ui/controls.tsx";
@@ -19,6 +20,7 @@ import { busy, Composer, insert, models, textOf } from "./composer.tsx";
 import { Requests } from "./requests.tsx";
 import { Calls, WritingCall } from "./tools.tsx";
 
+const McpQuestions = lazy(() => import("./mcp.tsx"), "McpQuestions");
 const NEAR_END = 40;
 /** Turns in the document at once; more are read and drawn as you scroll. */
 const DRAWN = 24;
@@ -155,6 +157,7 @@ export function Chat(): JSX.Element {
       <div class="scroll" ref={scroller} onScroll={scrolled} tabIndex={-1}>
         <div class="column" aria-live="off">
           <TrustNotice />
+          {mcpQuestions.value.length ? <McpQuestions /> : null}
           {isNow && all.length === 0 ? <Blank /> : null}
           {shown.map((turn, at) => <TurnView key={turn.key} turn={turn} isLast={isNow && left.value === 0 && at === shown.length - 1} isLooked={!isNow && left.value === 0 && at === shown.length - 1} />)}
           {isNow && left.value === 0 ? <InFlight /> : null}

@@ -5,30 +5,28 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, send } from "../api.ts";
 import { attempt, go, minute, project, route } from "../store.ts";
-import { age } from "../state/words.ts";
+import { age, count } from "../state/words.ts";
 import { layoutDecisions, BOX_HEIGHT, BOX_WIDTH, type Decision, type Edge } from "../state/decisions.ts";
+import type { DecisionList, PulseReport, WhyReport } from "../types.ts";
 import { Markdown } from "../md/markdown.tsx";
 import { Button, Empty, Filter, Loading, Segments } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 
-interface Graph { nodes: Decision[]; edges: Edge[] }
-interface Pulse { score: number; findings: { check: string; id: string; text: string }[] }
-interface Why { path: string; line?: number | null; turn?: { session_id?: string; session?: string; node?: string; text?: string; title?: string } | null; commit?: { id?: string; commit?: string; subject?: string } | null; decisions: Decision[]; rejected: Decision[] }
 
 type View = "graph" | "list" | "narrative";
 const base = (): string => `/projects/${encodeURIComponent(project.value.key)}/decisions`;
 
 export function Decisions(): JSX.Element {
-  const graph = useSignal<Graph | null>(null);
-  const pulse = useSignal<Pulse | null>(null);
+  const graph = useSignal<DecisionList | null>(null);
+  const pulse = useSignal<PulseReport | null>(null);
   const story = useSignal("");
   const trouble = useSignal("");
   const view = useSignal<View>(window.innerWidth < 768 ? "list" : "graph");
   const status = useSignal("");
   const chosen = useSignal("");
   const load = (): void => {
-    get<Graph>(base(), { limit: 500 }).then((found) => { graph.value = { nodes: found.nodes ?? [], edges: found.edges ?? [] }; }, (error: Error) => { trouble.value = error.message; });
-    get<Pulse>(`${base()}/pulse`).then((found) => { pulse.value = found; }, () => { pulse.value = null; });
+    get<DecisionList>(base(), { limit: 500 }).then((found) => { graph.value = { nodes: found.nodes ?? [], edges: found.edges ?? [] }; }, (error: Error) => { trouble.value = error.message; });
+    get<PulseReport>(`${base()}/pulse`).then((found) => { pulse.value = found; }, () => { pulse.value = null; });
   };
   useEffect(load, [project.value.key]);
   useEffect(() => { if (view.value === "narrative" && !story.value) void get<{ text: string } | string>(`${base()}/narrative`).then((found) => { story.value = typeof found === "string" ? found : found.text; }, () => { story.value = "_No narrative._"; }); }, [view.value]);
@@ -52,7 +50,7 @@ export function Decisions(): JSX.Element {
           {shown.length === 0 ? <Empty title="No decisions yet">What you and the model decide is kept here, with its reason and what was rejected.</Empty> : view.value === "graph" ? <GraphView nodes={shown} edges={graph.value.edges} chosen={chosen.value} choose={(id) => { chosen.value = id; }} stateOf={stateOf} /> : view.value === "list" ? <ListView nodes={shown} chosen={chosen.value} choose={(id) => { chosen.value = id; }} stateOf={stateOf} /> : <div class="pad"><Markdown text={story.value} /></div>}
         </div>
         {pulse.value && pulse.value.findings.length ? (
-          <section class="pulse" aria-label="Pulse"><div class="pulse-head"><strong>Pulse</strong><span class="dim">{pulse.value.findings.length} things to look at</span><span class="push" /><span class="dim">health {pulse.value.score} of 100</span></div>
+          <section class="pulse" aria-label="Pulse"><div class="pulse-head"><strong>Pulse</strong><span class="dim">{count(pulse.value.findings.length, "thing")} to look at</span><span class="push" /><span class="dim">health {pulse.value.score} of 100</span></div>
             {pulse.value.findings.slice(0, 5).map((each) => <div key={each.check + each.id} class="pulse-row"><span class="warn"><Icon name="warn" /></span><span class="words">{each.text}</span><Button small onClick={() => { chosen.value = each.id; }}>Look</Button></div>)}</section>
         ) : null}
       </div>
@@ -67,10 +65,10 @@ function GraphView({ nodes, edges, chosen, choose, stateOf }: { nodes: Decision[
   return (
     <div class="graph" style={{ width: `${laid.width}px`, height: `${laid.height}px` }}>
       <svg class="drawing" width={laid.width} height={laid.height} aria-hidden="true">
-        {laid.links.map((link) => <g key={link.id} class={chain.has(link.id) ? "chain" : ["rejected", "supersedes"].includes(link.kind) ? "lane left" : "lane"}><path d={link.path} /></g>)}
+        {laid.links.map((link) => <g key={link.id} class={chain.has(link.id) ? "chain" : ["rejected", "supersedes"].includes(link.kind) ? "lane left" : "lane"}><path d={link.path} /><path class="head" d={link.head} /></g>)}
       </svg>
       {laid.boxes.map(({ node, x, y }) => (
-        <button key={node.id} type="button" class={["box", ["rejected", "superseded", "abandoned"].includes(stateOf(node)) ? "gone" : "", node.id === chosen ? "chosen" : ""].join(" ")} style={{ left: `${x}px`, top: `${y}px`, width: `${BOX_WIDTH}px`, height: `${BOX_HEIGHT}px` }} aria-pressed={node.id === chosen} onClick={() => choose(node.id)}>
+        <button key={node.id} type="button" class={["box", ["rejected", "superseded", "abandoned"].includes(stateOf(node)) ? "gone" : "", node.id === chosen ? "chosen" : ""].join(" ")} style={{ left: `${x}px`, top: `${y}px`, width: `${BOX_WIDTH}px`, height: `${BOX_HEIGHT}px` }} aria-pressed={node.id === chosen} title={node.title} onClick={() => choose(node.id)}>
           <span class="box-head"><span>{node.kind[0]?.toUpperCase()}{node.kind.slice(1)}</span><span>{stateOf(node)}{node.confidence ? ` · ${node.confidence}` : ""}</span></span><span class="box-title">{node.title}</span>
         </button>
       ))}
@@ -85,6 +83,15 @@ function ListView({ nodes, chosen, choose, stateOf }: { nodes: Decision[]; chose
   );
 }
 
+function evidenceOf(each: NonNullable<Decision["evidence"]>[number]): string {
+  switch (each.kind) {
+    case "file": return `file ${each.path}`;
+    case "commit": return `commit ${each.commit.slice(0, 8)}`;
+    case "check": return `${each.command} ended with ${each.exit}`;
+    default: return "said in a turn";
+  }
+}
+
 function NodePanel({ node, edges, nodes, state, reload }: { node: Decision; edges: Edge[]; nodes: Decision[]; state: string; reload: () => void }): JSX.Element {
   const rejected = edges.filter((edge) => edge.source === node.id && edge.kind === "rejected");
   const title = (id: string): string => nodes.find((each) => each.id === id)?.title ?? id;
@@ -93,7 +100,7 @@ function NodePanel({ node, edges, nodes, state, reload }: { node: Decision; edge
       <div class="block"><p class="dim">{node.kind} · {state}{node.confidence ? ` · confidence ${node.confidence}` : ""} · {node.by ?? "user"}</p><h3 class="big">{node.title}</h3>{node.why ? <p>{node.why}</p> : null}</div>
       {rejected.length ? <div class="block"><h3>Not to propose again</h3>{rejected.map((edge) => <p key={edge.target} class="line"><span class="bad"><Icon name="cross" /></span>{title(edge.target)}{edge.rationale ? <span class="dim"> · “{edge.rationale}”</span> : null}</p>)}</div> : null}
       {node.scope?.length ? <div class="block"><h3>About</h3>{node.scope.map((each) => <p key={each}><code>{each}</code></p>)}</div> : null}
-      {node.evidence?.length ? <div class="block"><h3>Evidence</h3>{node.evidence.map((each, at) => <p key={at} class="dim">{String(each.kind ?? "")} {String(each.ref ?? each.path ?? each.text ?? "")}</p>)}</div> : null}
+      {node.evidence?.length ? <div class="block"><h3>Evidence</h3>{node.evidence.map((each, at) => <p key={at} class="dim">{evidenceOf(each)}</p>)}</div> : null}
       {state === "proposed" ? <div class="panel-foot"><Button kind="primary" onClick={() => void attempt(send("POST", `${base()}/${encodeURIComponent(node.id)}/accept`, {})).then(reload)}>Accept</Button></div> : null}
     </>
   );
@@ -101,10 +108,10 @@ function NodePanel({ node, edges, nodes, state, reload }: { node: Decision; edge
 
 function WhyPanel({ first }: { first: string }): JSX.Element {
   const words = useSignal(first);
-  const found = useSignal<Why | null>(null);
+  const found = useSignal<WhyReport | null>(null);
   const ask = (): void => {
     const [, path = "", line = ""] = /^(.*?)(?::(\d+))?$/.exec(words.value.trim()) ?? [];
-    if (path) void attempt(get<Why>(`${base()}/why`, { path, line })).then((answer) => { found.value = answer; });
+    if (path) void attempt(get<WhyReport>(`${base()}/why`, { path, line })).then((answer) => { found.value = answer; });
   };
   useEffect(() => { words.value = first; if (first) ask(); }, [first]);
   const why = found.value;
@@ -114,12 +121,12 @@ function WhyPanel({ first }: { first: string }): JSX.Element {
       {why ? (
         <div class="block">
           <ul class="why-chain">
-            <li><Mark name="you" label="" /><span>{why.line ? `Line ${why.line}` : "The file"} {why.turn ? "was written by a session" : why.commit ? `was committed as ${String(why.commit.id ?? why.commit.commit ?? "").slice(0, 8)}` : "was written by no session"}</span></li>
-            {why.turn ? <li><Mark name="weft" label="" /><span>{why.turn.text || why.turn.title ? `“${why.turn.text || why.turn.title}”` : "in a turn of it"}</span></li> : null}
-            {why.decisions.slice(0, 3).map((each) => <li key={each.id}><Mark name="here" label="" /><span>{each.title}<span class="dim">{each.status ?? "proposed"}{each.why ? ` · ${each.why}` : ""}</span></span></li>)}
+            <li><Mark name="you" label="" /><span>{why.line ? `Line ${why.line}` : "The file"} {why.turn ? "was written by a session" : why.commit ? `was committed as ${why.commit.commit.slice(0, 8)}` : "was written by no session"}</span></li>
+            {why.turn ? <li><Mark name="weft" label="" /><span>{why.turn.prompt ? `“${why.turn.prompt.slice(0, 160)}”` : "in a turn of it"}</span></li> : null}
+            {(why.decisions ?? []).slice(0, 3).map((each) => <li key={each.id}><Mark name="here" label="" /><span>{each.title}<span class="dim">{each.status ?? "proposed"}{each.why ? ` · ${each.why}` : ""}</span></span></li>)}
           </ul>
-          {why.decisions.length === 0 ? <p class="dim">Nothing was decided about it.</p> : null}
-          {why.rejected.length ? <><h3>Not to propose again</h3>{why.rejected.map((each) => <p key={each.id} class="line"><span class="bad"><Icon name="cross" /></span>{each.title}</p>)}</> : null}
+          {!why.decisions?.length ? <p class="dim">Nothing was decided about it.</p> : null}
+          {why.rejected?.length ? <><h3>Not to propose again</h3>{why.rejected.map((each) => <p key={each.id} class="line"><span class="bad"><Icon name="cross" /></span>{each.title}</p>)}</> : null}
           {why.turn?.session_id ? <Button kind="quiet" small icon="branch" onClick={() => go("chat", why.turn?.session_id)}>Go to the session</Button> : null}
         </div>
       ) : null}

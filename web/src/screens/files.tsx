@@ -7,15 +7,15 @@ import { get, of } from "../api.ts";
 import { highlightLines, languageOf, spans } from "../code/highlight.ts";
 import { go, project, route, session, touched } from "../store.ts";
 import { Button, Empty, Loading, PathName } from "../ui/controls.tsx";
+import type { ProjectFile } from "../types.ts";
 import { Icon } from "../ui/icons.tsx";
 import { filesTrouble, insert, projectFiles } from "./composer.tsx";
 
-interface FileView { path: string; text: string | null; media_type?: string; size?: number }
 
 export function Files(): JSX.Element {
   const files = useSignal<string[] | null>(null);
   const words = useSignal("");
-  const open = useSignal<FileView | null>(null);
+  const open = useSignal<ProjectFile | null>(null);
   const trouble = useSignal("");
   const path = route.value.query.path ?? "";
   const line = Number(route.value.query.line ?? 0);
@@ -24,11 +24,11 @@ export function Files(): JSX.Element {
     open.value = null;
     trouble.value = "";
     if (!path || !session.value) return;
-    get<FileView>(of(session.value.id, "file"), { path }).catch(() => get<FileView>(`/projects/${encodeURIComponent(project.value.key)}/file`, { path })).then((found) => { open.value = found; }, (error: Error) => { trouble.value = error.message; });
+    get<ProjectFile>(of(session.value.id, "file"), { path }).catch(() => get<ProjectFile>(`/projects/${encodeURIComponent(project.value.key)}/file`, { path })).then((found) => { open.value = found; }, (error: Error) => { trouble.value = error.message; });
   }, [path, session.value?.id]);
   const low = words.value.toLowerCase();
   const changedNow = new Set(touched.value.map((each) => each.path));
-  const found = (files.value ?? [...changedNow]).filter((each) => each.toLowerCase().includes(low)).slice(0, 500);
+  const found = (files.value?.length ? files.value : [...changedNow]).filter((each) => each.toLowerCase().includes(low)).slice(0, 500);
   return (
     <div class="changes">
       <div class="changes-side">

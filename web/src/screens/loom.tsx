@@ -4,17 +4,14 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { get, send } from "../api.ts";
-import { count, money, shortModel } from "../state/words.ts";
-import { attempt, go, link, route } from "../store.ts";
+import { ago, count, money, shortModel } from "../state/words.ts";
+import { childrenOf, loomMap, sizesOf, type LoomMap } from "../state/loom-map.ts";
+import { attempt, go, link, minute, route } from "../store.ts";
 import { growStreams, type Stream } from "../state/streams.ts";
-import type { Event } from "../types.ts";
+import type { CatalogueEntry, Event, LoomNode, LoomState } from "../types.ts";
 import { Button, Check, Empty, Key, Loading } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 
-interface LoomNode { id: string; parent_id: string | null; root_id: string; text: string; model?: string | null; partial?: boolean; bookmarked?: boolean; rating?: number | null; cost_usd?: number | null; created_at?: number; hidden?: boolean }
-interface PlanEntry { model: string; n_branches?: number; max_tokens?: number; temperature?: number; enabled?: boolean }
-interface LoomState { current_node_id: string; root_id: string; name?: string; model_plan?: PlanEntry[]; cost?: number | null; is_generating?: boolean }
-interface TreeRow { root_id: string; name: string; nodes: number }
 
 const at = (id: string, ...rest: string[]): string => ["/looms", encodeURIComponent(id), ...rest].join("/");
 
@@ -24,10 +21,10 @@ export function Loom(): JSX.Element {
 }
 
 function Catalogue(): JSX.Element {
-  const trees = useSignal<TreeRow[] | null>(null);
+  const trees = useSignal<CatalogueEntry[] | null>(null);
   const text = useSignal("");
   const trouble = useSignal("");
-  useEffect(() => { get<{ entries: TreeRow[] }>("/looms").then((found) => { trees.value = found.entries; }, (error: Error) => { trouble.value = error.message; }); }, []);
+  useEffect(() => { get<{ entries: CatalogueEntry[] }>("/looms").then((found) => { trees.value = found.entries; }, (error: Error) => { trouble.value = error.message; }); }, []);
   const begin = async (): Promise<void> => {
     const made = await attempt(send<LoomNode>("POST", "/looms", { text: text.value }));
     if (made) go("loom", undefined, { loom: made.id });
@@ -80,7 +77,8 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   if (trouble.value && !state.value) return <Empty title="This tree could not be read">{trouble.value}</Empty>;
   if (!state.value) return <Loading rows={5} />;
   const byId = new Map(nodes.value.map((each) => [each.id, each]));
-  const kids = (node: string | null): LoomNode[] => nodes.value.filter((each) => each.parent_id === node);
+  const byParent = childrenOf(nodes.value);
+  const kids = (node: string | null): LoomNode[] => byParent.get(node ?? "") ?? [];
   const line: LoomNode[] = [];
   for (let node = byId.get(here.value); node; node = byId.get(node.parent_id ?? "")) line.unshift(node);
   const below = kids(here.value);
@@ -99,7 +97,8 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   };
   const current = byId.get(here.value);
   const onLine = new Set(line.map((each) => each.id));
-  const size = (node: string): number => 1 + kids(node).reduce((sum, each) => sum + size(each.id), 0);
+  const sizes = sizesOf(nodes.value, byParent);
+  const size = (node: string): number => sizes.get(node) ?? 1;
   const rows = (node: LoomNode, depth: number): JSX.Element[] => [
     <button key={node.id} type="button" class={["loom-row", onLine.has(node.id) ? "" : "quiet"].join(" ")} aria-current={node.id === here.value} style={{ paddingLeft: `${16 + Math.min(depth, 14) * 11}px` }} onClick={() => { here.value = node.id; }}><Mark name={node.id === here.value ? "here" : node.partial ? "partial" : onLine.has(node.id) ? "weft" : "other"} size={14} label="" /><span class="words">{node.text.trim().slice(0, 60) || "…"}</span><span class="dim">{size(node.id)}</span></button>,
     ...kids(node.id).flatMap((each) => rows(each, depth + 1)),
@@ -107,13 +106,14 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   const rootNode = byId.get(rootId);
   return (
     <div class="loom" onKeyDown={key} tabIndex={-1} ref={box}>
-      <div class="loom-side"><div class="panel-row scope"><span>{count(nodes.value.length, "node")}</span><span class="dim">{money(state.value.cost)}</span><span class="push" /><Button kind="quiet" small onClick={() => go("loom")}>All trees</Button></div><div class="scroll" tabIndex={-1}>{rootNode ? rows(rootNode, 0) : null}</div></div>
+      <div class="loom-side"><div class="panel-row scope"><span>{count(nodes.value.length, "node")}</span><span class="dim">{money(state.value.cost)}</span><span class="push" /><Button kind="quiet" small onClick={() => go("loom")}>All trees</Button></div><div class="scroll" tabIndex={-1}>{rootNode ? rows(rootNode, 0) : null}</div>{rootNode && nodes.value.length > 2 ? <SmallMap map={loomMap(rootNode, byParent, 232, 84)} onLine={onLine} here={here.value} /> : null}</div>
       <div class="loom-main">
         <div class="loom-read" tabIndex={0} role="region" aria-label="Text">
           {line.map((node) => {
             const all = kids(node.parent_id);
-            return <p key={node.id} class={node.id === here.value ? "here" : ""}>{all.length > 1 && node.parent_id ? <span class="siblings"><button type="button" aria-label="Previous sibling" onClick={() => step(node, -1)}><Icon name="left" size={11} /></button>{all.indexOf(node) + 1}/{all.length}<button type="button" aria-label="Next sibling" onClick={() => step(node, 1)}><Icon name="right" size={11} /></button></span> : null}<span class="text">{node.text}</span></p>;
+            return <p key={node.id} class={node.id === here.value ? "here" : ""}>{all.length > 1 && node.parent_id ? <span class="siblings"><button type="button" aria-label="Previous sibling" onClick={() => step(node, -1)}><Icon name="left" size={11} /></button>{all.indexOf(node) + 1}/{all.length}<button type="button" aria-label="Next sibling" onClick={() => step(node, 1)}><Icon name="right" size={11} /></button></span> : null}{node.id === here.value ? <span class="here-mark"><Mark name="here" label="" /></span> : null}<span class="text">{node.text}</span></p>;
           })}
+          {streams.value.length + below.length > 0 ? <Curves count={streams.value.length || below.length} chosen={streams.value.length ? 0 : chosen.value} /> : null}
           <div class="streams">
             {streams.value.map((each, index) => <div key={each.id} class="stream grows" aria-live="off"><p class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model)}<span class="push" />{each.failure ? <Mark name="failed" /> : <Mark name="running" label="growing" />}</p><p>{each.text.text}{each.failure ? <span class="bad">{each.failure}</span> : <span class="caret" />}</p></div>)}
             {streams.value.length === 0 ? below.map((each, index) => <button key={each.id} type="button" class={index === chosen.value ? "stream chosen" : "stream"} onClick={() => { here.value = each.id; chosen.value = 0; }}><span class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model ?? "you")}<span class="push" />{each.partial ? <Mark name="partial" /> : null}</span><span class="stream-text">{each.text}</span></button>) : null}
@@ -121,8 +121,29 @@ function LoomTree({ id }: { id: string }): JSX.Element {
         </div>
         <div class="loom-foot"><span class="hint desktop"><Key>H</Key><Key>L</Key> parent, child <Key>J</Key><Key>K</Key> sibling <Key>Space</Key> generate</span><span class="push" />{busy.value ? <Button icon="stop" small onClick={() => void attempt(send("POST", at(rootId, "cancel"), { keep_partial: true }))}>Stop, keep what is there</Button> : <Button kind="primary" small onClick={generate}>Generate</Button>}</div>
       </div>
-      <aside class="panel loom-panel" aria-label="Node"><div class="panel-body">{current ? <div class="block"><dl class="facts-list"><dt>Written by</dt><dd>{current.model ? shortModel(current.model) : "you"}</dd><dt>Cost</dt><dd>{current.model ? money(current.cost_usd ?? null) : "$0"}</dd><dt>Below</dt><dd>{count(size(current.id) - 1, "node")}</dd></dl></div> : null}
-        <div class="block"><h3>Next time</h3>{(state.value.model_plan ?? []).map((entry) => <div key={entry.model} class="line"><Check on={entry.enabled ?? true} onChange={(on) => void attempt(send("PUT", at(rootId, "settings"), { model_plan: (state.value?.model_plan ?? []).map((each) => (each === entry ? { ...each, enabled: on } : each)) })).then(load)}>{shortModel(entry.model)}</Check><span class="push" /><span class="dim">× {entry.n_branches ?? 1} · {entry.max_tokens ?? 0} tok</span></div>)}</div></div></aside>
+      <aside class="panel loom-panel" aria-label="Node"><div class="panel-body">{current ? <div class="block"><dl class="facts-list"><dt>Written by</dt><dd>{current.model ? shortModel(current.model) : "you"}</dd><dt>Cost</dt><dd>{current.model ? money(current.cost_usd ?? null) : "$0"}</dd>{current.created_at ? <><dt>When</dt><dd>{ago(current.created_at, minute.value)}</dd></> : null}{current.revision ? <><dt>Revision</dt><dd>{current.revision + 1}</dd></> : null}{current.rating ? <><dt>Rating</dt><dd>{current.rating} of 5</dd></> : null}<dt>Below</dt><dd>{count(size(current.id) - 1, "node")}</dd></dl><div class="line"><Button small icon="mark" pressed={current.bookmarked ?? false} onClick={() => void attempt(send("POST", at(current.id, "bookmark"), {})).then(load)}>{current.bookmarked ? "Bookmarked" : "Bookmark"}</Button></div></div> : null}
+        <div class="block"><h3>Next time</h3>{(state.value.model_plan ?? []).map((entry) => <div key={entry.model} class="line"><Check on={entry.enabled ?? true} onChange={(on) => void attempt(send("PUT", at(rootId, "settings"), { model_plan: (state.value?.model_plan ?? []).map((each) => (each === entry ? { ...each, enabled: on } : each)) })).then(load)}>{shortModel(entry.model ?? "")}</Check><span class="push" /><span class="dim">× {entry.n_branches ?? 1} · {entry.max_tokens ?? 0} tok</span></div>)}</div></div></aside>
     </div>
+  );
+}
+
+/** From where you stand to each stream: one curve each. */
+function Curves({ count: number, chosen }: { count: number; chosen: number }): JSX.Element {
+  const shown = Math.min(number, 6);
+  return (
+    <svg class="curves" viewBox="0 0 100 40" preserveAspectRatio="none" aria-hidden="true">
+      {Array.from({ length: shown }, (_, index) => { const x = ((index + 0.5) / shown) * 100; return <path key={index} class={index === chosen ? "chosen" : ""} d={`M12.5 0C12.5 26 ${x} 10 ${x} 40`} />; })}
+    </svg>
+  );
+}
+
+/** The whole tree, small: your line in the accent. */
+function SmallMap({ map, onLine, here }: { map: LoomMap; onLine: ReadonlySet<string>; here: string }): JSX.Element {
+  const stands = map.places.get(here);
+  return (
+    <svg class="small-map" width="264" height="116" viewBox="-16 -16 264 116" aria-hidden="true">
+      {map.links.map((each) => <path key={each.to} class={onLine.has(each.to) ? "on" : ""} d={each.path} />)}
+      {stands ? <><circle class="gap" cx={stands.x} cy={stands.y} r="6" /><circle class="ring-here" cx={stands.x} cy={stands.y} r="5" /><circle class="dot" cx={stands.x} cy={stands.y} r="2.5" /></> : null}
+    </svg>
   );
 }

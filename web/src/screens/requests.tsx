@@ -3,13 +3,13 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { of, send } from "../api.ts";
+import { get, of, send } from "../api.ts";
 import { DiffView } from "../diff/view.tsx";
 import { parseDiff } from "../diff/parse.ts";
 import { visible } from "../state/text.ts";
 import { seconds } from "../state/words.ts";
 import { attempt, lastKey, now, rewind, say, session } from "../store.ts";
-import type { PermissionRequest, QuestionAsked, Request } from "../types.ts";
+import type { PermissionRequest, QuestionAsked, Request, SessionView } from "../types.ts";
 import { Button, Key, Stat } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 
@@ -63,6 +63,12 @@ function Frame({ title, side, card, children, onKey, ready }: { title: string; s
   );
 }
 
+/** Answers a request. Where its turn was cut off with its server, the answer lets it go on. */
+async function respond(id: string, request: string, answer: Record<string, string>): Promise<void> {
+  const done = await attempt(send("POST", of(id, "requests", request), answer).then(() => get<SessionView>(of(id))));
+  if (done?.snapshot.status === "interrupted") await attempt(send("POST", of(id, "continue"), {}));
+}
+
 const TITLES: Record<string, string> = { shell: "Run this command?", edit: "Change this file?", multi_edit: "Change this file?", write: "Write this file?", apply_patch: "Change these files?", read: "Read this file?" };
 
 function Permission({ request, place, ready, card, active }: { request: PermissionRequest; place: string; ready: () => boolean; card: { current: HTMLDivElement | null }; active: boolean }): JSX.Element {
@@ -79,7 +85,7 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
     if (!ready() || busy.value) return;
     busy.value = action;
     const id = session.value?.id ?? "";
-    await attempt(send("POST", of(id, "requests", request.request_id), { action, ...(reason.value ? { reason: reason.value } : {}) }));
+    await respond(id, request.request_id, { action, ...(reason.value ? { reason: reason.value } : {}) });
     busy.value = "";
   };
   const key = (pressed: string): boolean => {
@@ -150,7 +156,7 @@ function Question({ request, place, ready, card, active }: { request: QuestionAs
   const words = useSignal("");
   const options = request.options ?? [];
   const answer = (text: string): void => {
-    if (ready() && text.trim()) void attempt(send("POST", of(session.value?.id ?? "", "requests", request.request_id), { answer: text }));
+    if (ready() && text.trim()) void respond(session.value?.id ?? "", request.request_id, { answer: text });
   };
   const key = (pressed: string): boolean => {
     const option = options[Number(pressed) - 1];

@@ -5,10 +5,11 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { get, of, send } from "../api.ts";
 import { age, count, money } from "../state/words.ts";
-import { attempt, go, listReady, loadSessions, minute, rows, say, startSession } from "../store.ts";
+import { access, attempt, go, listReady, loadSessions, minute, readAccess, rows, say, startSession } from "../store.ts";
 import type { SessionRow } from "../types.ts";
 import { Button, Filter, Key, Loading } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
+import { FirstRun } from "./first-run.tsx";
 import { standing, titleOf } from "./shell.tsx";
 
 type View = "all" | "needs" | "running" | "archived";
@@ -50,6 +51,12 @@ export function Sessions(): JSX.Element {
     const made = await attempt(send<{ session: { id: string } }>("POST", "/sessions/import", { content: await given.text() }));
     if (made) { say("ok", "Imported."); void loadSessions(); go("chat", made.session.id); }
   };
+  const isFirst = listReady.value && rows.value.length === 0 && !words.value && view.value === "all";
+  useEffect(() => { if (isFirst) void readAccess(); }, [isFirst]);
+  // Who was led to a key here goes on from here, and not from an empty list.
+  const led = useRef(false);
+  if (isFirst && access.value && !access.value.has_default) led.current = true;
+  if (isFirst && led.current) return <FirstRun />;
   return (
     <div class="sessions" onKeyDown={key}>
       <div class="sessions-head">

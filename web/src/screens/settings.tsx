@@ -4,12 +4,12 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, send } from "../api.ts";
-import { money } from "../state/words.ts";
-import { attempt, look, notifies, project, rows, say, wantNotifications } from "../store.ts";
-import type { SessionRow } from "../types.ts";
+import { attempt, look, notifies, project, route, say, wantNotifications } from "../store.ts";
 import { Button, Chip, Empty, Loading, Segments, Switch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { KEYS } from "../keys.ts";
+import { Costs } from "./costs.tsx";
+import { McpServers } from "./mcp.tsx";
 
 interface Setting { value: unknown; source: string; about: string }
 
@@ -19,9 +19,11 @@ export function Settings(): JSX.Element {
   const all = useSignal<Record<string, Setting> | null>(null);
   const trouble = useSignal("");
   const words = useSignal("");
-  const group = useSignal("Look");
+  const group = useSignal(route.value.query.show ?? "Look");
   const load = (): void => { get<Record<string, Setting>>(`/projects/${encodeURIComponent(project.value.key)}/config`).then((found) => { all.value = found; if (group.value === "Look" && !words.value) group.value = "Models and keys"; }, (error: Error) => { trouble.value = error.message; }); };
   useEffect(load, []);
+  const wanted = route.value.query.show;
+  useEffect(() => { if (wanted) group.value = wanted; }, [wanted]);
   const entries = Object.entries(all.value ?? {});
   const groups = [...new Set(entries.map(([name]) => groupOf(name)))].sort();
   const low = words.value.toLowerCase();
@@ -30,15 +32,16 @@ export function Settings(): JSX.Element {
     <div class="settings">
       <div class="settings-side">
         <div class="search"><Icon name="search" /><input class="field" type="search" aria-label="Find a setting" placeholder="Find a setting" value={words.value} onInput={(event) => { words.value = event.currentTarget.value; }} /></div>
-        <ul>{[...groups, "Costs", "Look", "Shortcuts"].map((name) => <li key={name}><button type="button" class="settings-tab" aria-current={!low && group.value === name} onClick={() => { group.value = name; words.value = ""; }}>{name}</button></li>)}</ul>
+        <ul>{[...groups, "MCP servers", "Costs", "Look", "Shortcuts"].map((name) => <li key={name}><button type="button" class="settings-tab" aria-current={!low && group.value === name} onClick={() => { group.value = name; words.value = ""; }}>{name}</button></li>)}</ul>
       </div>
       <div class="settings-main" tabIndex={-1}>
         <h2>{low ? "Found" : group.value}</h2>
-        {low || !["Costs", "Shortcuts"].includes(group.value) ? <p class="dim">Each value says where it comes from. A change here goes to your own file.</p> : null}
+        {low || !["Costs", "MCP servers", "Shortcuts"].includes(group.value) ? <p class="dim">Each value says where it comes from. A change here goes to your own file.</p> : null}
         {trouble.value ? <Empty title="The settings could not be read">{trouble.value}</Empty> : null}
         {all.value === null && !trouble.value && group.value !== "Look" && group.value !== "Shortcuts" ? <Loading rows={6} /> : null}
         {!low && group.value === "Look" ? <><Look /><Notices /></> : null}
         {!low && group.value === "Costs" ? <Costs /> : null}
+        {!low && group.value === "MCP servers" ? <McpServers /> : null}
         {!low && group.value === "Shortcuts" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
         {shown.map(([name, each]) => <Row key={name} name={name} setting={each} changed={load} />)}
       </div>
@@ -68,52 +71,6 @@ function Look(): JSX.Element {
 function Notices(): JSX.Element {
   return (
     <div class="setting"><div class="setting-words"><span>Notifications</span><span class="dim">When a session in a tab that is not in view asks you something, or has finished.</span></div><div class="setting-control"><Switch on={notifies.value} label="Notifications" onChange={(on) => void wantNotifications(on)} /></div><span class="dim">this browser</span></div>
-  );
-}
-
-/** What sessions cost, by the day they were last used, by model and by project. */
-function Costs(): JSX.Element {
-  const all = useSignal<SessionRow[]>(rows.value);
-  useEffect(() => { void readAll().then((found) => { all.value = found; }); }, []);
-  const day = (row: SessionRow): string => new Date(row.last_active * 1000).toLocaleDateString("en-GB", { weekday: "short", day: "numeric", month: "short", year: "numeric" });
-  const cuts: [string, (row: SessionRow) => string][] = [["Day last used", day], ["Model", (row) => row.model], ["Project", (row) => row.project_path]];
-  const known = all.value.filter((row) => row.cost_usd !== null);
-  const unknown = all.value.length - known.length;
-  return (
-    <>
-      <p>{money(sum(known))} in {all.value.length} sessions{unknown ? <span class="dim">; of {unknown} the price is not known</span> : null}</p>
-      {cuts.map(([name, of]) => <CostTable key={name} name={name} groups={grouped(known, of)} most={sum(known)} />)}
-    </>
-  );
-}
-
-async function readAll(): Promise<SessionRow[]> {
-  const found: SessionRow[] = [];
-  let after: string | null = "";
-  while (after !== null && found.length < 10_000) {
-    const page: { rows: SessionRow[]; next?: string | null } | null = await attempt(get("/sessions", { limit: 200, after }));
-    if (page === null) break;
-    found.push(...page.rows);
-    after = page.next ?? null;
-  }
-  return found;
-}
-
-function sum(list: readonly SessionRow[]): number {
-  return list.reduce((total, row) => total + (row.cost_usd ?? 0), 0);
-}
-
-function grouped(list: readonly SessionRow[], of: (row: SessionRow) => string): [string, SessionRow[]][] {
-  const found = new Map<string, SessionRow[]>();
-  for (const row of list) found.set(of(row), [...(found.get(of(row)) ?? []), row]);
-  return [...found];
-}
-
-function CostTable({ name, groups, most }: { name: string; groups: [string, SessionRow[]][]; most: number }): JSX.Element {
-  const byCost = name === "Day last used" ? groups : [...groups].sort((a, b) => sum(b[1]) - sum(a[1]));
-  return (
-    <table class="plain rows costs"><thead><tr><th scope="col">{name}</th><th scope="col" class="number">Sessions</th><th scope="col" class="number">Cost</th><th scope="col"><span class="sr">Share</span></th></tr></thead>
-      <tbody>{byCost.slice(0, 31).map(([key, list]) => <tr key={key}><th scope="row">{key || "none"}</th><td class="number">{list.length}</td><td class="number">{money(sum(list))}</td><td class="share"><span style={{ width: `${most ? (sum(list) / most) * 100 : 0}%` }} /></td></tr>)}</tbody></table>
   );
 }
 

@@ -6,7 +6,7 @@ import { DiffView } from "../diff/view.tsx";
 import { parseDiff } from "../diff/parse.ts";
 import { callEnd, callLine, LOOKUPS, type CallEnd, type CallState } from "../state/calls.ts";
 import type { CallResult, Child, DraftCall } from "../state/fold.ts";
-import { count, money, seconds } from "../state/words.ts";
+import { count, firstLine, money, seconds } from "../state/words.ts";
 import { children as childInfos, go, now, slice, unfolded, whoIs } from "../store.ts";
 import type { ToolExecuting } from "../types.ts";
 import { Stat } from "../ui/controls.tsx";
@@ -48,14 +48,15 @@ export function Calls({ calls }: { calls: readonly Call[] }): JSX.Element {
   const results = slice.results.value;
   const groups: Call[][] = [];
   const quiet = (call: Call): boolean => LOOKUPS.has(call.name) && results?.get(call.id)?.isError === false;
+  const isAgent = (call: Call): boolean => call.name === "agent" && kidsOf(call.id).length > 0;
   for (const call of calls) {
     const last = groups.at(-1);
-    if (last?.[0] && quiet(call) && quiet(last[0])) last.push(call);
+    if (last?.[0] && ((quiet(call) && quiet(last[0])) || (isAgent(call) && isAgent(last[0])))) last.push(call);
     else groups.push([call]);
   }
   return (
     <div class="tools">
-      {groups.map((group) => group.length > 4
+      {groups.map((group) => group[0] && isAgent(group[0]) ? <Agents key={group[0].id} calls={group} /> : group.length > 4
         ? <Folded key={group[0]?.id} calls={group} />
         : group.map((call) => <ToolLine key={call.id} call={call} />))}
     </div>
@@ -85,12 +86,10 @@ export function ToolLine({ call }: { call: Call }): JSX.Element {
   const result = slice.results.value?.get(call.id);
   const running = slice.running.value?.get(call.id);
   const asked = slice.requests.value?.some((each) => each.call_uid === call.id) ?? false;
-  const kids = [...(slice.kids.value?.values() ?? [])].filter((each) => each.callUid === call.id);
   const touchedOpen = useSignal<boolean | null>(null);
   const failed = result !== undefined && result.isError && result.status === "done";
   const isShell = call.name === "shell";
   const open = touchedOpen.value ?? (unfolded.value || (failed && isShell));
-  if (kids.length > 0) return <Agents kids={kids} call={call} result={result} />;
   const { icon, verb, target } = callLine(call.name, call.args, running?.target);
   const line = (
     <button type="button" class="tool" aria-expanded={open} onClick={() => { touchedOpen.value = !open; }}>
@@ -161,25 +160,45 @@ function OutputLine({ line }: { line: string }): JSX.Element {
   return <span>{clean.slice(0, found.index)}<span class={tone}>{found[0]}</span>{clean.slice(found.index + found[0].length)}{"\n"}</span>;
 }
 
-function Agents({ kids, call, result }: { kids: Child[]; call: Call; result: CallResult | undefined }): JSX.Element {
-  const cost = kids.reduce((sum, each) => sum + (each.cost ?? 0), 0);
+/** The agents of some calls: one card, one line each. */
+function Agents({ calls }: { calls: readonly Call[] }): JSX.Element {
+  const lines = calls.flatMap((call) => kidsOf(call.id).map((kid) => ({ kid, call })));
+  const cost = lines.reduce((sum, each) => sum + (each.kid.cost ?? 0), 0);
   return (
     <div class="card agents">
-      <div class="tool head"><Icon name="agent" /><span class="target sans">{count(kids.length, "sub-agent")}</span><span class="end">{cost > 0 ? money(cost) : ""}</span><span class="state" /></div>
-      {kids.map((kid) => {
-        const info = childInfos.value.find((each) => each.id === kid.id);
-        const time = kid.began ? seconds(((kid.ended || now.value) - kid.began) * 1000) : "";
-        const what = info?.title || String(call.args.description ?? call.args.prompt ?? call.args.task ?? "");
-        return (
-          <button key={kid.id} type="button" class="tool" onClick={() => go("chat", kid.id)}>
-            <Icon name="file" /><span class="verb wide">{kid.name || "agent"}</span><span class="target sans">{what}</span>
-            <span class="end"><span>{time}</span>{kid.cost ? <span>{money(kid.cost)}</span> : null}</span>
-            <ToolState state={kid.reason === null ? (result ? "stopped" : "running") : ["stop", "submitted"].includes(kid.reason) ? "done" : "failed"} />
-          </button>
-        );
-      })}
+      <div class="tool head"><Icon name="agent" /><span class="target sans">{count(lines.length, "sub-agent")}</span><span class="end">{cost > 0 ? money(cost) : ""}</span><span class="state" /></div>
+      {lines.map(({ kid, call }) => <AgentLine key={kid.id} kid={kid} call={call} />)}
     </div>
   );
+}
+
+function AgentLine({ kid, call }: { kid: Child; call: Call }): JSX.Element {
+  const result = slice.results.value?.get(call.id);
+  const info = childInfos.value.find((each) => each.id === kid.id);
+  const ms = kid.began ? ((kid.ended || now.value) - kid.began) * 1000 : (result?.durationMs ?? 0);
+  const what = String(call.args.description ?? call.args.prompt ?? call.args.task ?? "") || info?.title || "";
+  const ended = result && (result.isError ? "failed" : "done");
+  const state = kid.reason === null ? (ended ?? "running") : ["stop", "submitted"].includes(kid.reason) ? "done" : "failed";
+  // What an isolated one changed waits to be kept, under this name.
+  const held = /keep="(fan_\w+)"/.exec(result?.text ?? "")?.[1];
+  return (
+    <>
+      <button type="button" class="tool" onClick={() => go("chat", kid.id)}>
+        <Icon name="file" /><span class="verb wide">{kid.name || "agent"}</span><span class="target sans">{firstLine(what)}</span>
+        <span class="end">{ms > 0 ? <span>{seconds(ms)}</span> : null}{kid.cost ? <span>{money(kid.cost)}</span> : null}</span>
+        <ToolState state={state} />
+      </button>
+      {held ? <button type="button" class="tool held" onClick={() => go("fan", undefined, { fan: held })}><Icon name="changes" /><span class="verb wide">changes</span><span class="target sans link">Look at what it changed, and keep it</span><span class="end">not in the project yet</span><Mark name="needs" label="" /></button> : null}
+    </>
+  );
+}
+
+/** The agents that a call has started: seen as they began, or read later. */
+function kidsOf(call: string): Child[] {
+  const seen = [...(slice.kids.value?.values() ?? [])].filter((each) => each.callUid === call);
+  const known = new Set(seen.map((each) => each.id));
+  const read = childInfos.value.filter((each) => each.call_uid === call && !known.has(each.id));
+  return [...seen, ...read.map((each) => ({ id: each.id, name: each.name, callUid: call, node: each.node ?? null, background: each.background ?? false, reason: each.reason ?? null, cost: each.cost_usd ?? null, began: 0, ended: 0 }))];
 }
 
 /** A call that the model is still writing. */

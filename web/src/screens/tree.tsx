@@ -4,7 +4,7 @@ import { computed, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { of, send } from "../api.ts";
-import type { Lane, Turn, TurnTree } from "../state/turns.ts";
+import { deepestTurn, type Lane, type Turn, type TurnTree } from "../state/turns.ts";
 import { age, ago, count, money, shortModel } from "../state/words.ts";
 import { attempt, branchAt, go, looking, minute, rewind, route, session, slice, switchBranch, tree } from "../store.ts";
 import { fork } from "../thread/layout.ts";
@@ -92,7 +92,7 @@ const SMALLEST = 0.02;
 /** The zoom at which the whole map is in view; no larger than its full size. */
 function fitting(known: TurnTree): number {
   const room = (document.querySelector(".map-scroll")?.clientWidth ?? 900) - 220;
-  const columns = Math.max(1, ...[...known.turns.values()].map((turn) => turn.depth));
+  const columns = Math.max(1, deepestTurn(known));
   return Math.max(SMALLEST, Math.min(1, room / (columns * COLUMN)));
 }
 
@@ -112,12 +112,13 @@ function MapControls({ known }: { known: TurnTree }): JSX.Element {
 
 function MapView({ known, chosen, choose }: { known: TurnTree; chosen: string; choose: (key: string) => void }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
-  const top = Math.min(0, ...known.lanes.map((lane) => lane.row));
+  // A row above the line is kept free for the tag of the turn that is looked at.
+  const top = Math.min(-1, ...known.lanes.map((lane) => lane.row));
   const bottom = Math.max(0, ...known.lanes.map((lane) => lane.row));
   const step = COLUMN * zoom.value;
   const x = (depth: number): number => 28 + depth * step;
   const y = (row: number): number => 62 + (row - top) * LANE;
-  const deepest = Math.max(...[...known.turns.values()].map((turn) => turn.depth));
+  const deepest = deepestTurn(known);
   const width = x(deepest) + 180;
   const height = Math.max(160, y(bottom) + 44);
   const at = looking.value === null ? known.line.length - 1 : known.line.indexOf(looking.value);

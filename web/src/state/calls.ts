@@ -39,7 +39,9 @@ function targetOf(name: string, args: Record<string, unknown>): string {
       return text("path") + (typeof first === "number" && first > 0 ? `:${first}` : "");
     }
     case "todo":
-      return Array.isArray(args.items) ? count(args.items.length, "task") : "";
+      return Array.isArray(args.todos) ? count(args.todos.length, "task") : "";
+    case "agent":
+      return text("keep") ? `keep ${text("keep")}` : firstLine(text("description") || text("prompt"));
     default:
       return text("path") || text("file_path") || text("command") || text("question") || text("description") || text("title") || text("name") || text("query") || plain(args);
   }

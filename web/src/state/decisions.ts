@@ -1,7 +1,8 @@
 /** Where the boxes of the decision graph stand: a column for each kind, the goal first. Pure. */
 
-export interface Decision { id: string; kind: string; title: string; why?: string; status?: string; confidence?: number | null; by?: string; scope?: string[]; evidence?: Record<string, unknown>[]; at?: number }
-export interface Edge { source: string; target: string; kind: string; rationale?: string; weight?: number }
+import type { DecisionEdge as Edge, DecisionNode as Decision } from "../types.ts";
+
+export type { Decision, Edge };
 
 export const BOX_WIDTH = 204;
 export const BOX_HEIGHT = 60;
@@ -13,7 +14,7 @@ export interface Laid {
   width: number;
   height: number;
   boxes: { node: Decision; x: number; y: number }[];
-  links: { id: string; kind: string; path: string; source: string; target: string }[];
+  links: { id: string; kind: string; path: string; head: string; source: string; target: string }[];
   chain: (id: string) => Set<string>;
 }
 
@@ -50,7 +51,8 @@ export function layoutDecisions(nodes: readonly Decision[], edges: readonly Edge
     const path = columnOf(from) < columnOf(to)
       ? `M${x0} ${y0}C${x0 + 30} ${y0} ${x(to) - 30} ${y1} ${x(to)} ${y1}`
       : `M${x(from) + BOX_WIDTH / 2} ${y(from)}V${y(to) + BOX_HEIGHT}`;
-    return { id: `${edge.source}>${edge.target}`, kind: edge.kind, path, source: edge.source, target: edge.target };
+    const head = columnOf(from) < columnOf(to) ? `M${x(to) - 6} ${y1 - 4}l6 4-6 4` : `M${x(from) + BOX_WIDTH / 2 - 4} ${y(to) + BOX_HEIGHT + 6}l4-6 4 6`;
+    return { id: `${edge.source}>${edge.target}`, kind: edge.kind, path, head, source: edge.source, target: edge.target };
   });
   return {
     width: 40 + 3 * COLUMN + BOX_WIDTH,

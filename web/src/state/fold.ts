@@ -223,7 +223,7 @@ function readPage(page: Page): { rows: Row[]; results: Map<string, CallResult> }
     else if (message.role === "system") {
       if (!isForModelAlone(message.content)) rows.push({ id, role: "note", message });
     }
-    else rows.push({ id, role: message.role, message });
+    else rows.push({ id, role: message.role === "user" ? "user" : "assistant", message });
   }
   return { rows, results };
 }

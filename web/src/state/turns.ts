@@ -1,6 +1,6 @@
 /** The tree of messages as turns, and its lines as lanes: what the thread bar and the map draw. */
 
-import type { TreeView } from "../types.ts";
+import type { Node, TreeView } from "../types.ts";
 
 export interface Turn {
   key: string;
@@ -51,7 +51,7 @@ export function turnTree(view: TreeView): TurnTree {
     const goesOn = parent !== undefined && parent.nodes.at(-1) === each.parent;
     if (each.role !== "user" && parent !== undefined && goesOn) {
       parent.nodes.push(each.id);
-      parent.isPartial = each.is_partial;
+      parent.isPartial = each.is_partial ?? false;
       parent.cost += each.cost_usd ?? 0;
       turnOf.set(each.id, parent.key);
       continue;
@@ -62,11 +62,11 @@ export function turnTree(view: TreeView): TurnTree {
     const turn: Turn = {
       key: each.id,
       nodes: [each.id],
-      prompt: isAgain ? parent.prompt : each.text,
+      prompt: isAgain ? parent.prompt : (each.text ?? ""),
       parent: from?.key ?? null,
       children: [],
       depth: from ? from.depth + 1 : 0,
-      isPartial: each.is_partial,
+      isPartial: each.is_partial ?? false,
       isAgain,
       at: each.at ?? 0,
       cost: each.cost_usd ?? 0,
@@ -92,8 +92,53 @@ export function turnTree(view: TreeView): TurnTree {
   return { ...tree, lanes: lanesOf(turns, line, branchesAt) };
 }
 
-function names(
-  refs: readonly { name: string; node: string | null }[],
+/**
+ * The tree with one more message at the end of its line; null where it grew elsewhere, and the
+ * whole is to be read again. A long session is not read for every message: this takes no longer
+ * with 100,000 of them. What it is given is not to be used any more.
+ */
+export function grownTree(tree: TurnTree, node: Node, at: number): TurnTree | null {
+  const head = tree.turns.get(tree.head ?? "");
+  if (tree.turnOf.has(node.id)) return tree;
+  if (head ? head.nodes.at(-1) !== node.parent : tree.turns.size > 0 || (node.parent ?? null) !== null) return null;
+  const turns = tree.turns as Map<string, Turn>;
+  const turnOf = tree.turnOf as Map<string, string>;
+  const isPartial = Boolean(node.metadata?.partial);
+  const cost = node.usage?.cost_usd ?? 0;
+  if (head && node.role !== "user") {
+    turns.set(head.key, { ...head, nodes: [...head.nodes, node.id], isPartial, cost: head.cost + cost });
+    turnOf.set(node.id, head.key);
+    return { ...tree };
+  }
+  const turn: Turn = { key: node.id, nodes: [node.id], prompt: promptOf(node), parent: head?.key ?? null, children: [], depth: head ? head.depth + 1 : 0, isPartial, isAgain: false, at, cost };
+  if (head) turns.set(head.key, { ...head, children: [...head.children, node.id] });
+  turns.set(node.id, turn);
+  turnOf.set(node.id, node.id);
+  const branchesAt = new Map(tree.branchesAt);
+  const there = branchesAt.get(head?.key ?? "") ?? [];
+  const left = there.filter((name) => name !== tree.headBranch);
+  if (left.length) branchesAt.set(head?.key ?? "", left);
+  else branchesAt.delete(head?.key ?? "");
+  branchesAt.set(node.id, [tree.headBranch]);
+  tree.line.push(node.id);
+  tree.order.push(node.id);
+  return { ...tree, head: node.id, branchesAt };
+}
+
+/** The beginning of what a message says, in one line. */
+function promptOf(node: Node): string {
+  const text = (node.parts ?? []).flatMap((part) => (part.type === "text" ? [part.typed || part.text] : [])).join("");
+  return text.trim().replace(/\s+/g, " ").slice(0, 200);
+}
+
+/** Its last column. */
+export function deepestTurn(tree: TurnTree): number {
+  let most = 0;
+  for (const turn of tree.turns.values()) if (turn.depth > most) most = turn.depth;
+  return most;
+}
+
+function names(  refs: readonly { name: string; node: string | null }[],
   turnOf: ReadonlyMap<string, string>,
 ): Map<string, string[]> {
   const found = new Map<string, string[]>();
@@ -157,15 +202,22 @@ function freeRow(
   const side = parentRow === 0 ? (isLeft ? -1 : 1) : Math.sign(parentRow);
   const near = Math.abs(parentRow) + 1;
   for (let step = 0; ; step += 1) {
-    for (const row of [side * (near + step), -side * (1 + step)]) {
+    // Its own side has two rows before the other side gets one.
+    for (const row of [side * (near + step), side * (near + step + 1), -side * (1 + step)]) {
       if (parentRow !== 0 && Math.sign(row) !== side && step < 3) continue;
-      const clash = taken.some(([at, a, b]) => at === row && a < to && from < b);
+      // Nor should the curve that leads there cross another lane, or the name at its end; where
+      // there are many, it must.
+      const clash = taken.some(([at, a, b]) => (at === row && a < to && from < b) || (step < 2 && isBetween(at, parentRow, row) && a < from + 1 && from < b));
       if (!clash) {
         taken.push([row, from, to]);
         return row;
       }
     }
   }
+}
+
+function isBetween(row: number, a: number, b: number): boolean {
+  return row > Math.min(a, b) && row < Math.max(a, b);
 }
 
 function heightsOf(turns: ReadonlyMap<string, Turn>): Map<string, number> {

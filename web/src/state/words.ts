@@ -55,3 +55,11 @@ export function fileName(path: string): [string, string] {
 export function firstLine(text: string): string {
   return text.trimStart().split("\n", 1)[0] ?? "";
 }
+
+/** A command line cut at its spaces, as a shell cuts it: quotes hold words together. */
+export function commandWords(line: string): string[] {
+  const found: string[] = [];
+  for (const [, plain = "", single, double] of line.matchAll(/([^\s"']+)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g))
+    found.push(plain || (single ?? (double ?? "").replace(/\\(.)/g, "$1")));
+  return found;
+}

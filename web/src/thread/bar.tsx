@@ -143,8 +143,9 @@ function Drawing({ tree: known, place, at }: { tree: TurnTree; place: Columns; a
       })}
       <path class="main" d={`M${place.x(0)} ${MIDDLE}H${place.x(at)}`} />
       {isPast ? <path class="ahead" d={`M${place.x(at)} ${MIDDLE}H${place.x(last)}`} /> : null}
-      {known.line.map((key, column) => {
-        if (column === last || !shown(column, key)) return null;
+      {drawn(known, place.folded).map((column) => {
+        const key = known.line[column] ?? "";
+        if (column === last) return null;
         if (column > at) return <circle key={key} class="ring" cx={place.x(column)} cy={MIDDLE} r="3" />;
         if (known.checkpointsAt.has(key)) return <path key={key} class="diamond" d={`M${place.x(column)} ${MIDDLE - 4.5}l4.5 4.5-4.5 4.5-4.5-4.5z`} />;
         return <circle key={key} class="dot" cx={place.x(column)} cy={MIDDLE} r="3.3" />;
@@ -170,6 +171,22 @@ function Drawing({ tree: known, place, at }: { tree: TurnTree; place: Columns; a
       )}
     </svg>
   );
+}
+
+let marks: { line: readonly string[]; upTo: number; columns: number[] } = { line: [], upTo: -1, columns: [] };
+
+/** The columns that have a mark: forks and checkpoints of what is folded, and all behind it. */
+function drawn(known: TurnTree, folded: number): number[] {
+  if (marks.line !== known.line || marks.upTo !== folded) {
+    const columns: number[] = [];
+    for (let at = 0; at < Math.min(folded, known.line.length); at += 1) {
+      const key = known.line[at] ?? "";
+      if ((known.turns.get(key)?.children.length ?? 0) > 1 || known.checkpointsAt.has(key)) columns.push(at);
+    }
+    marks = { line: known.line, upTo: folded, columns };
+  }
+  const rest = Array.from({ length: Math.max(0, known.line.length - folded) }, (_, at) => folded + at);
+  return [...marks.columns, ...rest];
 }
 
 function HalfDot({ x, y }: { x: number; y: number }): JSX.Element {

@@ -74,6 +74,8 @@ class KeepBody(ChangeBody, frozen=True, kw_only=True):
     index: int
     preview: bool = False
     force: bool = False
+    conflicts: Literal["mine", "markers"] = "mine"
+    """Where both changed the same lines: yours stay, or both are put between conflict markers."""
 
 
 class IndexBody(ChangeBody, frozen=True, kw_only=True):
@@ -230,7 +232,9 @@ async def _fan_events(call: ApiCall) -> EventResponse:
 
 async def _keep(call: ApiCall) -> KeepOutcome:
     body: KeepBody = call.body
-    return await (await _fan(call)).keep(body.index, body.preview, force=body.force)
+    return await (await _fan(call)).keep(
+        body.index, body.preview, force=body.force, conflicts=body.conflicts
+    )
 
 
 async def _prune(call: ApiCall) -> None:

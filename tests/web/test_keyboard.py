@@ -1,0 +1,145 @@
+"""The page without a mouse, and screens that only read, in a real browser with the real server."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import expect
+
+from tests.support.page_browser import browsing
+from tests.support.served_world import serving
+from tests.support.source_code import ROOT
+from tests.support.world import World
+from weft.messages import Usage
+from weft.providers.script import CallTool, SayText, Spend
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+PAGE = ROOT / "src" / "weft" / "web" / "page"
+
+
+async def test_a_session_is_led_and_rewound_with_keys_alone(plain_world: World) -> None:
+    write = CallTool(name="write", args={"path": "new.txt", "content": "two\n"})
+    model = ScriptedModel(["Hello.", write, "Written.", "Branched."])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        keys, page = view.page.keyboard, view.page
+        await page.locator(".sessions").wait_for()
+        await keys.press("Tab")
+        await keys.press("n")
+        await page.locator("#message").wait_for()
+        await expect(page.locator("#message")).to_be_focused()
+        await keys.type("One.")
+        await keys.press("Enter")
+        await expect(page.locator(".turn .weft .prose")).to_have_text("Hello.")
+        await keys.type("Write it.")
+        await keys.press("Enter")
+        card = page.locator(".request")
+        await expect(card).to_have_attribute("data-ready", "true")
+        await keys.press("Alt+1")
+        await expect(page.locator(".turn .weft .prose").last).to_have_text("Written.")
+        # From part to part, then to the tree, up to the first turn, and back to it.
+        await keys.press("Shift+F6")
+        await expect(page.locator("#message")).not_to_be_focused()
+        await keys.press("t")
+        tree = page.get_by_role("tree")
+        await tree.focus()
+        await keys.press("ArrowDown")
+        panel = page.locator(".turn-panel")
+        await expect(panel.locator(".rewind-item")).to_contain_text("new.txt")
+        await panel.get_by_role("button", name="Rewind", exact=True).focus()
+        await keys.press("Enter")
+        await expect(page.locator(".notice.float")).to_contain_text("Rewound")
+        assert not (plain_world.project / "new.txt").exists()
+        await page.locator(".chat .scroll").focus()
+        await keys.press("Control+z")
+        await expect(page.locator(".notice.float")).to_contain_text("taken back")
+        assert plain_world.read("new.txt") == "two\n"
+        await keys.press("?")
+        await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        await keys.press("Escape")
+        await expect(page.get_by_role("dialog", name="Keys")).to_have_count(0)
+        assert view.errors == []
+
+
+async def test_a_file_is_found_read_and_put_into_the_message(plain_world: World) -> None:
+    source = "LONGEST = 60\n\n\ndef wait() -> int:\n    return LONGEST\n"
+    calls = [
+        CallTool(name="write", args={"path": path, "content": source})
+        for path in ("src/retry.py", "src/other.py")
+    ]
+    async with (
+        serving(plain_world, ScriptedModel([calls, "Written."]), page=PAGE) as served,
+        browsing(served) as view,
+    ):
+        start = {"title": "T", "permission_mode": "accept_edits"}
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await served.good("POST", f"/sessions/{session}/message", {"content": "Write them."})
+        await view.open(session)
+        await view.page.locator(".chat .scroll").focus()
+        await view.page.keyboard.press("g")
+        await view.page.keyboard.press("f")
+        await view.page.get_by_label("Find a file").last.fill("retry")
+        await expect(view.page.locator(".changes-side .file-row")).to_have_count(1)
+        await view.page.locator(".changes-side .file-row").press("Enter")
+        shown = view.page.get_by_role("table", name="src/retry.py")
+        await expect(shown).to_contain_text("def wait() -> int:")
+        await view.page.get_by_role("button", name="Put into the message").click()
+        await expect(view.page.locator("#message")).to_have_value("@src/retry.py ")
+
+
+async def test_costs_are_told_by_day_model_and_project(shared_world: World) -> None:
+    usage = Usage(input_tokens=900, output_tokens=100, cost_usd=0.25)
+    answers = [
+        (SayText(text="One."), Spend(usage=usage)),
+        (SayText(text="Two."), Spend(usage=usage)),
+    ]
+    async with (
+        serving(shared_world, ScriptedModel(answers), page=PAGE) as served,
+        browsing(served) as view,
+    ):
+        session = (await served.good("POST", "/sessions", {"title": "T"}))["id"]
+        for prompt in ("one", "two"):
+            await served.good("POST", f"/sessions/{session}/message", {"content": prompt})
+        await view.page.evaluate("() => { location.hash = '#/settings?show=Costs' }")
+        screen = view.page.locator(".cost-screen")
+        await expect(screen.locator(".sum")).to_contain_text("2 calls, 2,000 tokens")
+        rows = screen.get_by_role("row")
+        await expect(rows.filter(has_text="scripted:script")).to_contain_text("2,000")
+        await expect(rows.filter(has_text=str(shared_world.project))).to_contain_text("2")
+        await expect(screen.locator(".cost-bars span")).to_have_count(30)
+        await screen.get_by_role("button", name="7 days").click()
+        await expect(screen.locator(".cost-bars span")).to_have_count(7)
+        assert view.errors == []
+
+
+async def test_four_hundred_turns_are_one_line_and_any_of_them_is_one_key_away(
+    plain_world: World,
+) -> None:
+    count = 400
+    model = ScriptedModel([f"Answer {number}." for number in range(count)])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        session = (await served.good("POST", "/sessions", {"title": "T"}))["id"]
+        speaker = await served.app.sessions.get(session)
+        for number in range(count):
+            await speaker.send_message(f"prompt {number}")
+        await view.open(session)
+        bar = view.page.locator(".thread-bar")
+        await expect(bar.locator(".place")).to_have_text(f"Turn {count} of {count}")
+        await expect(bar.locator(".folded")).to_be_visible()
+        # One row, as high as any other: the oldest are a plain line.
+        box = await bar.bounding_box()
+        assert box is not None
+        assert box["height"] == 44
+        assert await bar.locator("circle").count() < count
+        slider = view.page.get_by_role("slider", name="Turn")
+        await slider.press("Home")
+        await expect(view.page.locator(".turn.looked")).to_contain_text("Answer 0.")
+        await slider.press("ArrowRight")
+        await expect(view.page.locator(".turn.looked")).to_contain_text("Answer 1.")
+        await slider.press("Escape")
+        await view.page.locator(".chat .scroll").focus()
+        await view.page.keyboard.press("t")
+        await expect(view.page.get_by_role("tree")).to_be_visible()
+        await expect(view.page.get_by_role("treeitem").first).to_contain_text("prompt 399")
+        assert await view.page.get_by_role("treeitem").count() < 60
+        assert view.errors == []

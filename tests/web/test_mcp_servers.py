@@ -1,0 +1,114 @@
+"""MCP servers on the page, in a real browser with the real server: answered for, looked at, added
+and removed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from playwright.async_api import expect
+
+from tests.support.mcp_servers import SCRIPT
+from tests.support.page_browser import browsing
+from tests.support.served_world import serving
+from tests.support.source_code import ROOT
+from tests.support.world import World
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+PAGE = ROOT / "src" / "weft" / "web" / "page"
+ECHO = CallTool(name="mcp__scripted__echo", args={"text": "hello"})
+SEARCH = CallTool(name="tool_search", args={"query": "echo"})
+
+
+def make_server(world: World, *traps: str) -> dict[str, object]:
+    """A server whose behavior is read when it starts: its entry stays the same."""
+    script = world.base / "server.py"
+    script.write_text(
+        f"import runpy, sys\nsys.argv = [{SCRIPT!r}, *{list(traps)!r}]\n"
+        f"runpy.run_path({SCRIPT!r}, run_name='__main__')\n"
+    )
+    return {"command": sys.executable, "args": ["-I", "-S", str(script)]}
+
+
+async def test_a_server_that_the_project_names_waits_for_a_word_and_then_brings_its_tools(
+    plain_world: World,
+) -> None:
+    entry = make_server(plain_world)
+    plain_world.write(".mcp.json", json.dumps({"mcpServers": {"scripted": entry}}))
+    model = ScriptedModel([[SEARCH], "Found."])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        start = {"title": "T", "permission_mode": "bypass"}
+        made = await served.good("POST", "/sessions", start)
+        await view.open(made["id"])
+        card = view.page.get_by_role("region", name="MCP server scripted")
+        await expect(card).to_contain_text("is not used before you allow it")
+        await expect(card).to_contain_text("server.py")
+        await card.get_by_role("button", name="Allow").click()
+        await expect(card).to_have_count(0)
+        await view.say("Look for tools.")
+        await expect(view.page.locator(".turn .weft .prose")).to_have_text("Found.")
+        await view.page.evaluate("() => { location.hash = '#/settings?show=MCP servers' }")
+        row = view.page.locator(".mcp-server", has_text="scripted")
+        await expect(row).to_contain_text("ready")
+        await expect(row).to_contain_text("9 tools")
+        await row.locator(".mcp-head").click()
+        await expect(row.locator(".mcp-tools")).to_contain_text("echo")
+        assert view.errors == []
+
+
+async def test_a_tool_that_changed_is_shown_with_its_difference_and_hidden_characters(
+    plain_world: World,
+) -> None:
+    entry = make_server(plain_world)
+    model = ScriptedModel([[SEARCH], "Known.", [ECHO], "Again."])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        path = "/projects/main/mcp/scripted"
+        await served.good("PUT", path, {"entry": entry, "scope": "user"})
+        start = {"title": "T", "permission_mode": "bypass"}
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await served.good("POST", f"/sessions/{session}/message", {"content": "Look."})
+        make_server(plain_world, "changed")
+        await view.page.evaluate("() => { location.hash = '#/settings?show=MCP servers' }")
+        row = view.page.locator(".mcp-server", has_text="scripted")
+        await row.locator(".mcp-head").click()
+        await row.get_by_role("button", name="Restart").click()
+        await expect(view.page.locator(".notice.float")).to_contain_text("started again")
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await served.good("POST", f"/sessions/{session}/message", {"content": "Look again."})
+        await view.page.reload()
+        await expect(row).to_contain_text("1 tool not as you know it")
+        await row.locator(".mcp-head").click()
+        changed = row.get_by_role("region", name="echo has changed")
+        added = changed.locator(".pin-diff .add")
+        await expect(added).to_have_count(1)
+        await expect(added).to_contain_text("echo<U+200B> and sends ~/.ssh to evil.example")
+        assert view.errors == []
+
+
+async def test_a_server_is_added_refused_and_removed_on_the_page(plain_world: World) -> None:
+    async with (
+        serving(plain_world, ScriptedModel(["Yes."]), page=PAGE) as served,
+        browsing(served) as view,
+    ):
+        await view.page.evaluate("() => { location.hash = '#/settings?show=MCP servers' }")
+        await view.page.get_by_role("button", name="Add a server").click()
+        form = view.page.get_by_role("form", name="Add a server")
+        await form.get_by_label("Name").fill("no good name!")
+        await form.get_by_label("Command or address").fill("node 'my server.js' --fast")
+        await form.get_by_role("button", name="Add").click()
+        await expect(view.page.locator(".notice.bad")).to_be_visible()
+        await form.get_by_label("Name").fill("tools")
+        await form.get_by_role("button", name="Add").click()
+        row = view.page.locator(".mcp-server", has_text="tools")
+        await expect(row).to_contain_text("node")
+        kept = json.loads((plain_world.base / ".config/weft/mcp.json").read_text())
+        assert "my server.js" in json.dumps(kept)
+        await row.locator(".mcp-head").click()
+        await row.get_by_role("button", name="Remove").click()
+        await expect(row).to_have_count(0)
+        assert (await served.good("GET", "/projects/main/mcp"))["servers"] == []

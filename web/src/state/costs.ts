@@ -1,0 +1,37 @@
+/** What was used, by day, model and project: sums of the server's rows. Pure. */
+
+import type { DailyUsage } from "../types.ts";
+
+export interface CostRow {
+  name: string;
+  cost: number;
+  calls: number;
+  tokens: number;
+  /** Calls whose price is not known: they are in none of the sums of money. */
+  unpriced: number;
+}
+
+export function costRows(rows: readonly DailyUsage[], of: (row: DailyUsage) => string): CostRow[] {
+  const found = new Map<string, CostRow>();
+  for (const row of rows) {
+    const name = of(row);
+    const sum = found.get(name) ?? { name, cost: 0, calls: 0, tokens: 0, unpriced: 0 };
+    const usage = row.usage ?? {};
+    sum.calls += row.calls ?? 0;
+    sum.tokens += (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0) + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);
+    if (usage.cost_usd === null || usage.cost_usd === undefined) sum.unpriced += row.calls ?? 0;
+    else sum.cost += usage.cost_usd;
+    found.set(name, sum);
+  }
+  return [...found.values()];
+}
+
+/** A row for each of the last days, those without use too, the oldest first. */
+export function everyDay(rows: readonly CostRow[], days: number, today: string): CostRow[] {
+  const known = new Map(rows.map((row) => [row.name, row]));
+  const last = Date.parse(`${today}T12:00:00Z`);
+  return Array.from({ length: days }, (_, at) => {
+    const name = new Date(last - (days - 1 - at) * 86_400_000).toISOString().slice(0, 10);
+    return known.get(name) ?? { name, cost: 0, calls: 0, tokens: 0, unpriced: 0 };
+  });
+}
