@@ -26,7 +26,6 @@ from typing import TypeVar, cast
 import asyncpg
 import msgspec
 
-from weft import faults
 from weft.errors import OutcomeUnknown, StoreOutage, WeftError
 from weft.store.base import Append, DraftChunk
 from weft.store.postgres.connection import LOST, REPEATABLE, Connection, close, connect, explained
@@ -39,9 +38,6 @@ from weft.store.threads import settle
 MOST_IN_A_GROUP = 1000
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
-
-_BEFORE_GROUP = faults.point("store.postgres.before_group")
-_AFTER_GROUP = faults.point("store.postgres.after_group")
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -214,11 +210,9 @@ class WriteLane:
                     self._number = await self._registration.last_commit(db)
                     self._is_unsure = False
                 began = time.monotonic()
-                _BEFORE_GROUP.hit()
                 was_sent = True
                 arguments = group.arguments(*self._registration.key, self._number + 1)
                 outcome, watched = await db.fetchrow(APPEND, *arguments)  # type: ignore[misc]
-                _AFTER_GROUP.hit()
             except REPEATABLE:
                 continue
             except (*LOST, StoreOutage) as error:
