@@ -11,6 +11,8 @@ from weft.cli.command_spec import CommandOption, CommandSpec
 from weft.cli.options import VERBS, find_verb, options_of, run_options
 from weft.errors import UsageError
 
+FARTHEST = 0.45
+"""How alike an unknown option and the nearest one must be at least; below that it is noise."""
 _VERB_NAMES = tuple(verb.name for verb in VERBS)
 
 
@@ -178,9 +180,9 @@ class _Reader:
         for option in self.options:
             if name in option.names or name in option.hidden:
                 return option
-        known = [each for option in self.options for each in option.names if each.startswith("--")]
+        known = [each for option in self.options for each in option.names]
         shown = word or name
-        raise UsageError(f"there is no option {shown!r}{_nearest(shown, known)}")
+        raise UsageError(f"there is no option {shown!r}{_nearest_option(shown, known)}")
 
     def _take(self, option: CommandOption, name: str, value: str | None) -> None:
         key = option.key
@@ -227,11 +229,27 @@ def _converted(option: CommandOption, name: str, value: str) -> Any:
     return number
 
 
-def _nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
+def _nearest_option(word: str, known: list[str]) -> str:
+    """The options that were perhaps meant, as the end of a sentence: for a letter the other case,
+    for a word those that begin with it, or the nearest one.
+    """
+    if not word.startswith("--"):
+        return f" (did you mean {word.swapcase()!r}?)" if word.swapcase() in known else ""
+    long = [each for each in known if each.startswith("--")]
+    begins = [each for each in long if len(word) > 4 and each.lower().startswith(word.lower())]
+    if begins:
+        return f" (did you mean {' or '.join(map(repr, begins[:3]))}?)"
+    if near := _nearest(word, long):
+        return near
+    near = _nearest(word, long, FARTHEST)
+    return near.replace(" (did you mean ", "; the nearest is ").removesuffix("?)")
+
+
+def _nearest(word: str, known: list[str] | tuple[str, ...], cutoff: float = 0.6) -> str:
     """` (did you mean …?)`, or nothing."""
     import difflib  # only when something is wrong
 
     # Without the dashes, which would make any two options alike.
     spelt = {each.lstrip("-"): each for each in known}
-    near = difflib.get_close_matches(word.lstrip("-"), spelt, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word.lstrip("-"), spelt, n=1, cutoff=cutoff)
     return f" (did you mean {spelt[near[0]]!r}?)" if near else ""

@@ -194,11 +194,13 @@ class SystemPromptWriter:
 
         return find_commands(command_folders(project, self._config))
 
-    def agents(self, project: str) -> AgentDefinitions:
-        """The agents that a project and the user define, as they are now."""
+    def agents(self, project: str, *, for_users: bool = False) -> AgentDefinitions:
+        """The agents that a project and the user define, as they are now; `for_users`: those as
+        well that only users talk to.
+        """
         from weft.project.agent_definitions import find_definitions
 
-        return find_definitions(self._agent_folders(project))
+        return find_definitions(self._agent_folders(project), for_users=for_users)
 
     def agents_text(self, project: str) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
