@@ -17,6 +17,7 @@ from weft.view import (
     NoteBlock,
     PermissionBlock,
     QuestionBlock,
+    TableBlock,
     ThinkingBlock,
     TodoBlock,
     TurnEndBlock,
@@ -283,6 +284,19 @@ def test_the_closing_line_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         cost_usd=0.03,
     )
     assert lines(end) == ["· 25 s · 10:17 · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03"]
+    assert lines(end, 45) == ["· 25 s · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03"]
+    assert lines(end, 40) == ["· 25 s · 4 calls · $0.03"], "one line, whatever the window"
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80])
+def test_a_bar_is_shorter_where_it_has_no_room_and_never_wrapped(width: int) -> None:
+    rows = (("used", "12.3k of 200.0k (6%)", "█" * 2 + "░" * 28), ("tools", "1", "░" * 29 + "█"))
+    painted = lines(TableBlock(title="Context", rows=rows), width)
+    bars = [line for line in painted if "█" in line]
+    assert len(bars) == 2
+    assert bars[0].split()[-1].startswith("█")
+    assert bars[1].endswith("█")
+    assert not any("░" in line for line in painted if line not in bars)
 
 
 def test_an_error_says_what_happened_and_what_to_do_and_is_never_cut() -> None:

@@ -66,7 +66,7 @@ def block_lines(block: AnyBlock, width: int, theme: PaintTheme) -> list[StyledLi
         case TodoBlock(items=items):
             return _todos(items, text_width)
         case TurnEndBlock():
-            return wrapped([StyledSpan(turn_end_text(block), "quiet")], width)
+            return wrapped([StyledSpan(turn_end_text(block, width), "quiet")], width)
         case PermissionBlock():
             return preview_lines(block, width, theme)
         case QuestionBlock():
@@ -152,18 +152,28 @@ def _todos(items: tuple[Todo, ...], width: int) -> list[StyledLine]:
     return lines
 
 
-def turn_end_text(block: TurnEndBlock) -> str:
-    """`· 25 s · 10:17 · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03`"""
-    parts = [long_duration(max(1.0, block.seconds))]
-    if block.ended_at:
-        parts.append(datetime.fromtimestamp(block.ended_at).strftime("%H:%M"))
-    if block.calls:
-        parts.append(count_of(block.calls, "call"))
-    if block.input_tokens or block.output_tokens:
-        parts.append(f"↑ {thousands(block.input_tokens)} ↓ {thousands(block.output_tokens)}")
-    if cost := money(block.cost_usd):
-        parts.append(cost)
-    return f"· {' · '.join(parts)}"
+def turn_end_text(block: TurnEndBlock, width: int) -> str:
+    """`· 25 s · 10:17 · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03`, in one line: where room is short, the
+    time of day goes first and then the tokens.
+    """
+    clock = datetime.fromtimestamp(block.ended_at).strftime("%H:%M") if block.ended_at else ""
+    has_tokens = block.input_tokens or block.output_tokens
+    tokens = f"↑ {thousands(block.input_tokens)} ↓ {thousands(block.output_tokens)}"
+    parts = [
+        long_duration(max(1.0, block.seconds)),
+        clock,
+        count_of(block.calls, "call") if block.calls else "",
+        tokens if has_tokens else "",
+        money(block.cost_usd),
+    ]
+    for place in (1, 3):
+        if cells(_with_dots(parts)) > width:
+            parts[place] = ""
+    return _with_dots(parts)
+
+
+def _with_dots(parts: list[str]) -> str:
+    return f"· {' · '.join(part for part in parts if part)}"
 
 
 def thousands(count: int) -> str:
@@ -242,7 +252,10 @@ def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> list[Styl
     widths = _table_widths(cleaned, width - indent)
     for row in cleaned:
         columns = [
-            wrapped([StyledSpan(cell, "bold" if place == 0 else "")], widths[place])
+            wrapped(
+                [StyledSpan(_short_bar(cell, widths[place]), "bold" if place == 0 else "")],
+                widths[place],
+            )
             for place, cell in enumerate(row)
         ]
         for number in range(max(len(column) for column in columns)):
@@ -253,6 +266,18 @@ def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> list[Styl
                 spans.append(StyledSpan(" " * (widths[place] - cells(line.text) + 2)))
             lines.append(StyledLine(tuple(spans[:-1])))
     return lines
+
+
+def _short_bar(cell: str, width: int) -> str:
+    """A bar that has no room, shorter; any other cell as it is, to be wrapped."""
+    if len(cell) <= width or not set(cell) <= {"█", "░"}:
+        return cell
+    first, last = cell.find("█"), cell.rfind("█") + 1
+    if not last:
+        return "░" * width
+    begin = min(width - 1, first * width // len(cell))
+    end = max(begin + 1, round(last * width / len(cell)))
+    return "░" * begin + "█" * (end - begin) + "░" * (width - end)
 
 
 def _table_widths(rows: list[list[str]], width: int) -> list[int]:
