@@ -51,7 +51,20 @@ def test_words_are_whole_in_a_narrow_window(
     finally:
         window.close()
     rows = [row for row in screen.split("\n") if "echo" not in row]
-    words = "all edits in this session every edit of calc.py the second summand".split()
+    words = [
+        "all",
+        "edits",
+        "in",
+        "this",
+        "session",
+        "every",
+        "edit",
+        "of",
+        "calc.py",
+        "the",
+        "second",
+        "summand",
+    ]
     assert all(word in " ".join(rows).split() for word in words)
     assert not any(row.startswith(" ") for row in rows), "no row begins with what was cut off"
 
