@@ -73,6 +73,7 @@ def parse(argv: list[str]) -> ParsedArguments:
                 # From here on only the command's own options are known; `_check_values` looks at
                 # those that stood before it.
                 reader.options = options_of(found)
+                reader.command = "" if found.is_run else " ".join(named)
                 continue
             if verb is None:
                 _check_spelling(word, reader.follows)
@@ -90,7 +91,7 @@ def _check_spelling(word: str, follows: str | None) -> None:
     """
     import difflib  # a prompt in quotes does not come here
 
-    if " " in word or not (near := difflib.get_close_matches(word, _VERB_NAMES, 1, 0.8)):
+    if " " in word or not (near := difflib.get_close_matches(word, _VERB_NAMES, 1, 0.75)):
         return
     meant = find_verb(near[0])
     if follows is None or (meant is not None and find_verb(follows, meant.verbs) is not None):
@@ -137,6 +138,8 @@ class _Reader:
         self.values: dict[str, Any] = {}
         self.is_literal = False
         """Everything after `--` is a word."""
+        self.command = ""
+        """Whose options these are; empty for a run's."""
 
     @property
     def follows(self) -> str | None:
@@ -182,7 +185,8 @@ class _Reader:
                 return option
         known = [each for option in self.options for each in option.names]
         shown = word or name
-        raise UsageError(f"there is no option {shown!r}{_nearest_option(shown, known)}")
+        where = f"; `weft help {self.command}` lists its options" if self.command else ""
+        raise UsageError(f"there is no option {shown!r}{_nearest_option(shown, known)}{where}")
 
     def _take(self, option: CommandOption, name: str, value: str | None) -> None:
         key = option.key
@@ -191,7 +195,7 @@ class _Reader:
             return
         if value is None:
             value = self._value(option, name)
-        if not value and option.metavar in ("DIR", "FILE"):
+        if not value and option.metavar in ("DIR", "FILE", "ID", "NAME", "SETTINGS"):
             raise UsageError(f"{name} needs a value: {name} {option.metavar}")
         if option.choices and value not in option.choices:
             raise UsageError(

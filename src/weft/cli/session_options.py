@@ -341,6 +341,8 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
         )
     if arguments.flag("continue") and resume:
         raise UsageError("give either --continue or --resume ID, not both")
+    if arguments.text("session_id") is not None and (resume or arguments.flag("continue")):
+        raise UsageError("--session-id names a new session; leave it out to resume another one")
     if resume:
         return await find_id(app, resume)
     if arguments.flag("continue"):
