@@ -340,6 +340,23 @@ def test_a_long_paste_is_folded_in_the_record() -> None:
     assert lines(twice) == ["› line 0", *shown, "  line 0", *shown]
 
 
+def test_one_pasted_line_may_hold_a_whole_file() -> None:
+    pasted = "word " * 60_000
+    said = f"what is this? {pasted}"
+    live = lines(UserBlock(text=said, pasted=((14, len(said)),)), 40)
+    assert "what is this? word word" in live[0]
+    assert " ".join(live).endswith("… 299,761 more pasted characters")
+    assert len(live) < 12
+    resumed = lines(UserBlock(text=said), 40)
+    assert "more characters … word word" in " ".join(" ".join(resumed).split())
+    assert len(resumed) < 20
+    rows = "\n".join([pasted] * 20)
+    assert len(lines(UserBlock(text=rows), 40)) < 60
+    assert len(lines(UserBlock(text=rows, pasted=((0, len(rows)),)), 40)) < 40
+    typed = "word " * 500
+    assert "more" not in " ".join(lines(UserBlock(text=typed), 80)), "a long paragraph is shown"
+
+
 def test_a_long_message_of_which_is_not_known_what_was_pasted_is_folded_in_its_middle() -> None:
     text = "\n".join(["Explain this:", *(f"line {number}" for number in range(62)), "be short"])
     first = ["› Explain this:", "  line 0", "  line 1"]

@@ -38,6 +38,12 @@ from weft.view import (
 PASTED_LINES = 8
 """Of more lines that were pasted, the record shows the first ones."""
 SHOWN_PASTED = 3
+FOLDED_LETTERS = 1000
+"""Of more characters in few lines, too."""
+SHOWN_LETTERS = 240
+"""Characters of a line that are shown of a text that is folded."""
+LONGEST_SHOWN = 3000
+"""Characters of a message of few lines that are shown where it is not known what was pasted."""
 SHOWN_LAST = 2
 """Lines at the end of a message that are shown where it is not known what was pasted."""
 _MARKS = {"quiet": "·", "info": "·", "warning": "!", "error": "✗", "stopped": "■"}
@@ -103,13 +109,32 @@ def _folded_middle(text: str) -> list[StyledSpan]:
     """A message of which is not known what was pasted: the user's words are mostly around it."""
     lines = text.split("\n")
     if len(lines) <= PASTED_LINES:
-        return [StyledSpan(text, "bold")]
+        return _folded_letters(text)
     left_out = len(lines) - SHOWN_PASTED - SHOWN_LAST
     return [
-        StyledSpan("\n".join([*lines[:SHOWN_PASTED], ""]), "bold"),
+        StyledSpan("\n".join([*map(_short_line, lines[:SHOWN_PASTED]), ""]), "bold"),
         StyledSpan(f"… {left_out} more lines", "quiet"),
-        StyledSpan("\n".join(["", *lines[-SHOWN_LAST:]]), "bold"),
+        StyledSpan("\n".join(["", *map(_short_line, lines[-SHOWN_LAST:])]), "bold"),
     ]
+
+
+def _folded_letters(text: str) -> list[StyledSpan]:
+    """A message of few lines, of which one may hold a whole file."""
+    if len(text) <= LONGEST_SHOWN:
+        return [StyledSpan(text, "bold")]
+    first, last = _first_letters(text, SHOWN_LETTERS), text[-SHOWN_LETTERS:].partition(" ")[2]
+    left_out = len(text) - len(first) - len(last)
+    more = StyledSpan(f" … {left_out:,} more characters … ", "quiet")
+    return [StyledSpan(first, "bold"), more, StyledSpan(last, "bold")]
+
+
+def _first_letters(text: str, count: int) -> str:
+    """The beginning of a text, up to a space where there is one."""
+    return text[:count].rpartition(" ")[0] or text[:count]
+
+
+def _short_line(line: str) -> str:
+    return line if len(line) <= LONGEST_SHOWN else f"{_first_letters(line, SHOWN_LETTERS)} …"
 
 
 def _folded_pastes(block: UserBlock) -> list[StyledSpan]:
@@ -120,10 +145,16 @@ def _folded_pastes(block: UserBlock) -> list[StyledSpan]:
         _add_typed(spans, block.text[place:first])
         # What is pasted is cleaned by itself: it must not change how typed words are read.
         lines = _typed(block.text[first:last]).split("\n")
-        if len(lines) <= PASTED_LINES:
+        if len(lines) <= PASTED_LINES and last - first > FOLDED_LETTERS:
+            shown = _first_letters(" ".join(lines), SHOWN_LETTERS)
+            _add_typed(spans, shown)
+            spans.append(
+                StyledSpan(f" … {last - first - len(shown):,} more pasted characters", "quiet")
+            )
+        elif len(lines) <= PASTED_LINES:
             _add_typed(spans, block.text[first:last])
         else:
-            _add_typed(spans, "\n".join([*lines[:SHOWN_PASTED], ""]))
+            _add_typed(spans, "\n".join([*map(_short_line, lines[:SHOWN_PASTED]), ""]))
             left_out = len(lines) - SHOWN_PASTED
             spans.append(StyledSpan(f"… {left_out} more pasted lines", "quiet"))
         place = last
