@@ -197,6 +197,33 @@ async def test_the_first_chat_without_a_key_asks_what_should_answer(
     assert max(map(len, screen.splitlines())) <= 80
 
 
+@needs_tmux
+async def test_a_message_waits_for_the_key_that_it_needs(weft: WeftProgram, tmp_path: Path) -> None:
+    terminal = TmuxTerminal(weft, tmp_path, height=20)
+
+    def talk(environ: dict[str, str]) -> str:
+        terminal.start(**environ)
+        terminal.wait_for("Paste an API key", "/login asks again")
+        terminal.keys("Escape")
+        terminal.wait_for("› Ask anything")
+        terminal.type("what now?")
+        terminal.keys("Enter")
+        terminal.wait_for("Paste an API key", "/login asks again")
+        terminal.keys("1")
+        terminal.wait_for("Paste the key")
+        terminal.paste("sk-ant-api03-0123456789abcdefghij")
+        terminal.keys("Enter")
+        return terminal.wait_for("› what now?", "Hello from the vendor.")
+
+    try:
+        async with vendor(weft, KEYS[-1]) as (_, environ):
+            del environ["ANTHROPIC_API_KEY"]
+            screen = await anyio.to_thread.run_sync(talk, environ)
+    finally:
+        terminal.close()
+    assert "there is no model" not in screen
+
+
 def test_the_first_run_without_a_key_says_what_to_do(weft: WeftProgram) -> None:
     done = weft.run("-p", "Say hello.")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (3, "", 3)
