@@ -895,6 +895,7 @@ VERBS: tuple[CommandSpec, ...] = (
                 (JSON,),
             ),
             CommandSpec("vacuum", "Give back the room that is not needed", "", (JSON,)),
+            CommandSpec("path", "Print where the file is"),
         ),
     ),
     CommandSpec("completion", "Print a completion script for bash, zsh or fish", "SHELL"),

@@ -84,11 +84,33 @@ def parse(argv: list[str]) -> ParsedArguments:
     return ParsedArguments(name, tuple(reader.words), reader.values)
 
 
+_ELSEWHERE = {
+    "update": "`pip install --upgrade weft` updates it",
+    "upgrade": "`pip install --upgrade weft` updates it",
+    "db": "`weft store` checks and copies the store, and `weft store path` names its file",
+    "login": "`weft auth login` saves a key",
+    "logout": "`weft auth logout` deletes a key",
+    "resume": "`weft -c` resumes the newest session here, `weft -r` picks one",
+    "continue": "`weft -c` resumes the newest session here, `weft -r` picks one",
+    "fork": "`weft -c --fork` goes on in a new session that shares the history",
+    "list": "`weft session list` lists sessions, `weft models` models",
+    "chat": "`weft` alone is the chat",
+    "version": "`weft --version` shows it",
+}
+"""Words that are commands of other agents, and what does it here."""
+
+
 def _check_spelling(word: str, follows: str | None) -> None:
-    """Refuse a word that is a misspelled command: as a prompt it would start a chat.
+    """Refuse a word that is a misspelled command, or one of another agent: as a prompt it would
+    start a chat.
 
     Alone, or before a word that only the command takes; a prompt of several words goes through.
     """
+    if follows is None and word in _ELSEWHERE:
+        raise UsageError(
+            f"there is no command {word!r}: {_ELSEWHERE[word]}; `weft -- {word}` sends it as a "
+            "prompt"
+        )
     import difflib  # a prompt in quotes does not come here
 
     if " " in word or not (near := difflib.get_close_matches(word, _VERB_NAMES, 1, 0.75)):
