@@ -202,3 +202,10 @@ def test_a_list_takes_the_keys_that_hands_know(tmp_path: Path) -> None:
     picker.press("c-a")
     assert picker.answer is not None
     assert picker.answer.key == "tab"
+
+
+async def test_a_new_title_is_said(app: App) -> None:
+    async with driven_chat(app, "Hello.") as talk:
+        await talk.say("hello")
+        talk.screen.typed("/title Greetings")
+        await talk.screen.noted("this conversation is called 'Greetings' now")

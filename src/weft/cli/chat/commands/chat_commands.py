@@ -228,6 +228,7 @@ class ChatCommands(CommandGroup):
         if session is None or not words:
             raise UsageError("send a message first" if session is None else "/rename needs a title")
         await self._chat.conversation.app.sessions.rename_session(session.id, words)
+        self._say(f"this conversation is called {words!r} now")
 
     async def _drive(self, words: str) -> None:
         if self._chat.conversation.session is None:
