@@ -91,6 +91,17 @@ def test_code_is_the_source_whatever_the_width(width: int) -> None:
     assert (before.text, before.spans[0].style) == ("python", "quiet")
 
 
+def test_code_stands_apart_from_the_text_around_it() -> None:
+    tight = "Look:\n```sh\nls\n```\nand\n```\npwd\n```\n- item:\n  ```\n  x\n  ```\n"
+    assert texts(tight, 80) == [
+        *("Look:", "", "sh", "ls", "", "and", "", "pwd", "", "• item:", "", "x"),
+    ]
+    loose = (
+        tight.replace("```sh", "\n```sh").replace("and", "\nand\n").replace("- item", "\n- item")
+    )
+    assert texts(loose, 80) == texts(tight, 80), "one empty line, whether or not the model wrote it"
+
+
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_no_line_but_code_is_wider_than_the_window(width: int) -> None:
     wide = "你好世界，這是一個很長的句子。👩\u200d👩\u200d👧 नमस्ते दुनिया سلام\u200cها " * 5

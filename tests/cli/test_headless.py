@@ -142,6 +142,9 @@ def test_tools_can_be_chosen_and_taken_away(weft: WeftProgram) -> None:
     assert "shell" not in tools("--disallowedTools", "Bash")
     assert "shell" in tools("--disallowedTools", "Bash(rm -rf /)")
     assert not {"edit", "multi_edit"} & set(tools("--disallowedTools", "Edit"))
+    kept = tools("--disallowedTools", "Bash")
+    assert {"agent", "skill", "lsp", "mcp__*"} <= set(kept), "one is taken away, and no other"
+    assert tools("--tools", "read,Task,Skill") == ["read", "agent", "skill"]
 
 
 @pytest.mark.parametrize("option", ["--allowedTools", "--disallowedTools"])

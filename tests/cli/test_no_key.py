@@ -313,6 +313,8 @@ async def test_a_message_without_a_model_is_refused_and_not_lost(tmp_path: Path)
         await driver.screen.choice()
         driver.screen.answer(None)
         driver.screen.typed("fix the bug")
+        await driver.screen.choice()
+        driver.screen.answer(None)
         await driver.screen.noted("there is no model yet: /login")
         assert driver.screen.line == "fix the bug"
         assert await driver.chat.conversation.app.sessions.list_saved() == []

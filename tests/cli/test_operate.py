@@ -233,6 +233,7 @@ def test_the_store_is_backed_up_checked_and_shrunk_from_the_command_line(
     weft: WeftProgram,
 ) -> None:
     weft.run("-p", "-m", weft.script("Hello."), "Say hello")
+    assert weft.run("store", "path").stdout == f"{weft.data / 'weft.db'}\n"
     copy = weft.home / "copy.db"
     assert weft.run("store", "backup", str(copy)).returncode == 0
     checked = weft.run("store", "verify", str(copy))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.tool_cards import card, edit, read, shell
-from weft.cli.chat.paint.plain_words import plain_lines, whole_plain_lines
+from weft.cli.chat.paint.plain_words import plain_lines, whole_plain_lines, wrapped_words
 from weft.cli.chat.screens.plain_screen import still_working
 from weft.events import Todo
 from weft.ids import CallUid
@@ -94,6 +94,30 @@ def test_an_answer_has_no_marks_and_its_tables_are_read_row_by_row() -> None:
         "End of code.",
         "Row 1: file a.py, lines 3.",
         "Row 2: file b.py, lines 4.",
+    ]
+
+
+def test_words_are_not_cut_at_the_edge_of_the_window_and_code_stays_as_it_is() -> None:
+    code = "x = 'a line of code that is longer than the window is wide'"
+    said = f"A sentence that is longer than forty columns.\n\n```py\n{code}\n```\n\nThe end."
+    rows = wrapped_words(plain_lines(AnswerBlock(text=said)), 40)
+    assert rows == [
+        *("Weft:", "A sentence that is longer than forty", "columns."),
+        *("Code, py:", code, "End of code.", "The end."),
+    ]
+    command = PermissionBlock(tool="shell", target="x", preview=f"echo  {'word ' * 20}")
+    assert wrapped_words(plain_lines(command), 40) == plain_lines(command), "what is allowed"
+
+
+def test_a_change_of_nothing_but_spaces_is_heard() -> None:
+    diff = (
+        "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-    return x\n-y = 1\n+        return x\n+y = 1  \n"
+    )
+    assert plain_lines(PermissionBlock(tool="edit", target="a.py", preview=diff)) == [
+        "Removed line 1, indented by 4: return x",
+        "Removed line 2, indented by 0: y = 1",
+        "Added line 1, indented by 8: return x",
+        "Added line 2, indented by 0, with 2 spaces at its end: y = 1",
     ]
 
 

@@ -353,3 +353,37 @@ def test_details_stand_in_one_column() -> None:
     assert rows[1].index("first") == rows[2].index("second")
     narrow = [without_attributes(row) for row in panel.rows([], width=26, styles=styles)]
     assert narrow[1] == " ❯ 1 A key  first", "no room for a column"
+
+
+@pytest.mark.parametrize(
+    ("danger", "rule"),
+    [
+        (
+            "OUTSIDE the sandbox",
+            ["── Run a command ──────────────────────", "  OUTSIDE the sandbox"],
+        ),
+        (
+            "outside this folder: /etc/a/rather/long/path",
+            [
+                "── Run a command ──────────────────────",
+                "  outside this folder:",
+                "  /etc/a/rather/long/path",
+            ],
+        ),
+        ("no", ["── Run a command ─ no ─────────────────"]),
+    ],
+)
+def test_a_narrow_window_has_the_title_and_the_danger_whole(danger: str, rule: list[str]) -> None:
+    question = ChoiceQuestion(
+        title="Allow this command?",
+        rows=(ChoiceRow("Yes"),),
+        hint="1",
+        rule="Run a command ─ of some kind that is long",
+        danger=danger,
+    )
+    styles = RowStyles(coloured=False, unicode=True)
+    panel = QuestionPanel(question, ManualClock())
+    rows = [without_attributes(row) for row in panel.rows(["ls"], width=39, styles=styles)]
+    assert rows[: len(rule) + 1] == [*rule, "ls"]
+    wide = [without_attributes(row) for row in panel.rows(["ls"], width=120, styles=styles)]
+    assert danger in wide[0]

@@ -118,6 +118,12 @@ def test_a_turn_that_waits_says_for_what_since_when_and_until_when(
     assert all(cells(row) <= 40 for row in turn.rows(40).activity())
 
 
+def test_the_key_that_stops_it_is_the_last_to_go() -> None:
+    turn = Turn(live(status="thinking", text="x" * 8400)).after(9)
+    assert turn.rows(40).activity()[0] == "⠹ Writing 9 s · Esc stops"
+    assert turn.rows(24).activity()[0] == "⠹ Writing 9 s"
+
+
 def test_seconds_are_those_of_the_turn_and_come_after_the_first() -> None:
     turn = Turn(live(status="thinking"))
     assert turn.rows().activity() == ["⠹ Waiting for claude-sonnet-4-6 · Esc stops"]
@@ -254,6 +260,8 @@ def test_the_queue_says_when_and_how_to_get_it_back() -> None:
         "  after  › late",
     ]
     assert len(rows.queue(hints=False)) == 2
+    narrow = Turn(live(queue=[QueuedInput(entry_id="a", text="this")])).rows(40)
+    assert narrow.queue(hints=True)[1] == "         Up edits · Esc brings them back"
 
 
 def test_nothing_in_flight_takes_no_row() -> None:

@@ -17,6 +17,7 @@ from weft.view import (
     NoteBlock,
     PermissionBlock,
     QuestionBlock,
+    TableBlock,
     ThinkingBlock,
     TodoBlock,
     TurnEndBlock,
@@ -283,6 +284,19 @@ def test_the_closing_line_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         cost_usd=0.03,
     )
     assert lines(end) == ["· 25 s · 10:17 · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03"]
+    assert lines(end, 45) == ["· 25 s · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03"]
+    assert lines(end, 40) == ["· 25 s · 4 calls · $0.03"], "one line, whatever the window"
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80])
+def test_a_bar_is_shorter_where_it_has_no_room_and_never_wrapped(width: int) -> None:
+    rows = (("used", "12.3k of 200.0k (6%)", "█" * 2 + "░" * 28), ("tools", "1", "░" * 29 + "█"))
+    painted = lines(TableBlock(title="Context", rows=rows), width)
+    bars = [line for line in painted if "█" in line]
+    assert len(bars) == 2
+    assert bars[0].split()[-1].startswith("█")
+    assert bars[1].endswith("█")
+    assert not any("░" in line for line in painted if line not in bars)
 
 
 def test_an_error_says_what_happened_and_what_to_do_and_is_never_cut() -> None:
@@ -324,6 +338,23 @@ def test_a_long_paste_is_folded_in_the_record() -> None:
         assert lines(block) == ["› Explain this:", "  line 0", *shown, "  and be short"]
     twice = UserBlock(text=text + text, pasted=((0, len(text)), (len(text), 2 * len(text))))
     assert lines(twice) == ["› line 0", *shown, "  line 0", *shown]
+
+
+def test_one_pasted_line_may_hold_a_whole_file() -> None:
+    pasted = "word " * 60_000
+    said = f"what is this? {pasted}"
+    live = lines(UserBlock(text=said, pasted=((14, len(said)),)), 40)
+    assert "what is this? word word" in live[0]
+    assert " ".join(live).endswith("… 299,761 more pasted characters")
+    assert len(live) < 12
+    resumed = lines(UserBlock(text=said), 40)
+    assert "more characters … word word" in " ".join(" ".join(resumed).split())
+    assert len(resumed) < 20
+    rows = "\n".join([pasted] * 20)
+    assert len(lines(UserBlock(text=rows), 40)) < 60
+    assert len(lines(UserBlock(text=rows, pasted=((0, len(rows)),)), 40)) < 40
+    typed = "word " * 500
+    assert "more" not in " ".join(lines(UserBlock(text=typed), 80)), "a long paragraph is shown"
 
 
 def test_a_long_message_of_which_is_not_known_what_was_pasted_is_folded_in_its_middle() -> None:

@@ -100,6 +100,21 @@ async def test_one_key_answers_with_the_right_model_at_the_vendors_own_effort(
     assert body.get("tools"), "the model has its tools from the first request on"
 
 
+# OpenRouter is known by the name of its host; `tests/providers/test_levels.py` has its levels.
+@pytest.mark.parametrize("first", [key for key in KEYS if key.address], ids=lambda key: key.vendor)
+async def test_one_key_is_enough_to_choose_how_hard_its_model_thinks(
+    weft: WeftProgram, first: FirstKey
+) -> None:
+    async with vendor(weft, first) as (server, environ):
+        done = await anyio.to_thread.run_sync(
+            lambda: weft.run("-p", "--effort", "low", "Say hello.", env=environ)
+        )
+    assert (done.stdout, done.stderr) == ("Hello from the vendor.\n", "")
+    body = json.loads(server.asked[0].body)
+    told = [body.get(name) for name in (*EFFORT_FIELDS, "generationConfig")]
+    assert "'low'" in str(told).lower()
+
+
 @needs_tmux
 @each_key
 async def test_the_first_chat_shows_the_model_and_its_answer(
@@ -128,6 +143,22 @@ async def test_the_first_chat_shows_the_model_and_its_answer(
     assert environ[first.variable] not in screen
     assert "● Read calc.py" in screen
     assert "default" not in screen, "the vendor's own effort is no news"
+
+
+@needs_tmux
+@pytest.mark.parametrize("columns", [40, 80, 200])
+async def test_the_first_question_without_a_key_is_read_whole(
+    weft: WeftProgram, tmp_path: Path, columns: int
+) -> None:
+    terminal = TmuxTerminal(weft, tmp_path, width=columns, height=20)
+    try:
+        terminal.start(OLLAMA_HOST="127.0.0.1:9")
+        screen = await anyio.to_thread.run_sync(
+            lambda: terminal.wait_for("Use the small embedded model", "/login asks again")
+        )
+    finally:
+        terminal.close()
+    assert "…" not in screen.replace("OpenRouter …", "")
 
 
 @needs_tmux
@@ -164,6 +195,33 @@ async def test_the_first_chat_without_a_key_asks_what_should_answer(
     assert "Paste an API key" in screen
     assert "Get a key from OpenRouter" in screen
     assert max(map(len, screen.splitlines())) <= 80
+
+
+@needs_tmux
+async def test_a_message_waits_for_the_key_that_it_needs(weft: WeftProgram, tmp_path: Path) -> None:
+    terminal = TmuxTerminal(weft, tmp_path, height=20)
+
+    def talk(environ: dict[str, str]) -> str:
+        terminal.start(**environ)
+        terminal.wait_for("Paste an API key", "/login asks again")
+        terminal.keys("Escape")
+        terminal.wait_for("› Ask anything")
+        terminal.type("what now?")
+        terminal.keys("Enter")
+        terminal.wait_for("Paste an API key", "/login asks again")
+        terminal.keys("1")
+        terminal.wait_for("Paste the key")
+        terminal.paste("sk-ant-api03-0123456789abcdefghij")
+        terminal.keys("Enter")
+        return terminal.wait_for("› what now?", "Hello from the vendor.")
+
+    try:
+        async with vendor(weft, KEYS[-1]) as (_, environ):
+            del environ["ANTHROPIC_API_KEY"]
+            screen = await anyio.to_thread.run_sync(talk, environ)
+    finally:
+        terminal.close()
+    assert "there is no model" not in screen
 
 
 def test_the_first_run_without_a_key_says_what_to_do(weft: WeftProgram) -> None:

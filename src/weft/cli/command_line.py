@@ -20,7 +20,7 @@ from weft.cli.exit_codes import (
 )
 from weft.cli.gc import collect_early_garbage, wait_with_garbage
 from weft.cli.parse import ParsedArguments, parse
-from weft.errors import UsageError, WeftError
+from weft.errors import WeftError
 
 if TYPE_CHECKING:  # loaded for a chat
     from weft.cli.early_prompt import EarlyPrompt
@@ -81,7 +81,8 @@ def _failed(error: BaseException) -> int:
         forget_output()
         return code_of(error)
     _complain(sentence_of(error))
-    if isinstance(error, UsageError) and "option" in str(error):
+    said = str(error)
+    if said.startswith("there is no option") and not said.endswith("its options"):
         _complain("`weft --help` lists the options")
     return code_of(error)
 

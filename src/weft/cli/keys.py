@@ -47,6 +47,8 @@ CHAT_KEYS = (
     ),
     ChatKey("Ctrl+T", "Unfold the to-do list, and fold it", "to-do list"),
     ChatKey("Alt+P", "Choose the model", "model"),
+    ChatKey("Alt+T", "Choose the thinking level"),
+    ChatKey("Ctrl+S", "Put the line aside until the next message is sent; again: bring it back"),
     ChatKey(
         "Alt+K",
         "Keep what was noted of your last correction as a decision",

@@ -11,6 +11,13 @@ from weft.thinking_levels import THINKING_LEVELS
 HELP = CommandOption(("-h", "--help"), "Show this help.")
 FOLDER = CommandOption(("-C", "--cd"), "Work in this folder.", "text", "DIR", hidden=("--cwd",))
 SET = CommandOption(("--set",), "Set a setting for this run; may be repeated.", "many", "KEY=VALUE")
+SETTINGS = CommandOption(
+    ("--settings",),
+    "Settings for this run: a file (TOML or JSON), or JSON; rules and hooks add to yours; may be "
+    "repeated.",
+    "many",
+    "SETTINGS",
+)
 PROFILE = CommandOption(
     ("--profile",),
     "Use the settings, providers and keys of this profile ([profiles.NAME] in config.toml).",
@@ -87,6 +94,13 @@ RUN: tuple[OptionSection, ...] = (
                 "LEVEL",
                 THINKING_LEVELS,
                 hidden=("--thinking",),
+            ),
+            CommandOption(
+                ("--agent",),
+                "Start as an agent of the project or of yours: with its system prompt, model and "
+                "tools.",
+                "text",
+                "NAME",
             ),
             CommandOption(
                 ("--architect",), "One model plans, you approve the plan, another carries it out."
@@ -258,6 +272,7 @@ RUN: tuple[OptionSection, ...] = (
         "Other",
         (
             FOLDER,
+            SETTINGS,
             SET,
             PROFILE,
             CommandOption(("-V", "--version"), "Show the version.", hidden=("-v",)),
@@ -893,6 +908,7 @@ VERBS: tuple[CommandSpec, ...] = (
                 "FROM TO",
                 (JSON,),
             ),
+            CommandSpec("path", "Print where the file is"),
         ),
     ),
     CommandSpec("completion", "Print a completion script for bash, zsh or fish", "SHELL"),
@@ -909,7 +925,7 @@ def options_of(verb: CommandSpec) -> tuple[CommandOption, ...]:
     """All options that a command takes."""
     if verb.is_run:
         return run_options()
-    return (*verb.options, FOLDER, SET, PROFILE, HELP)
+    return (*verb.options, FOLDER, SETTINGS, SET, PROFILE, HELP)
 
 
 def find_verb(name: str, verbs: tuple[CommandSpec, ...] = VERBS) -> CommandSpec | None:

@@ -11,6 +11,8 @@ from weft.cli.command_spec import CommandOption, CommandSpec
 from weft.cli.options import VERBS, find_verb, options_of, run_options
 from weft.errors import UsageError
 
+FARTHEST = 0.45
+"""How alike an unknown option and the nearest one must be at least; below that it is noise."""
 _VERB_NAMES = tuple(verb.name for verb in VERBS)
 
 
@@ -72,6 +74,7 @@ def parse(argv: list[str]) -> ParsedArguments:
                 # From here on only the command's own options are known; `_check_values` looks at
                 # those that stood before it.
                 reader.options = of_run if found.is_run else options_of(found)
+                reader.command = "" if found.is_run else " ".join(named)
                 continue
             if verb is None:
                 _check_spelling(word, reader.follows)
@@ -94,14 +97,36 @@ def _run_options(argv: list[str]) -> tuple[CommandOption, ...]:
     return run_options()
 
 
+_ELSEWHERE = {
+    "update": "`pip install --upgrade weft` updates it",
+    "upgrade": "`pip install --upgrade weft` updates it",
+    "db": "`weft store` checks and copies the store, and `weft store path` names its file",
+    "login": "`weft auth login` saves a key",
+    "logout": "`weft auth logout` deletes a key",
+    "resume": "`weft -c` resumes the newest session here, `weft -r` picks one",
+    "continue": "`weft -c` resumes the newest session here, `weft -r` picks one",
+    "fork": "`weft -c --fork` goes on in a new session that shares the history",
+    "list": "`weft session list` lists sessions, `weft models` models",
+    "chat": "`weft` alone is the chat",
+    "version": "`weft --version` shows it",
+}
+"""Words that are commands of other agents, and what does it here."""
+
+
 def _check_spelling(word: str, follows: str | None) -> None:
-    """Refuse a word that is a misspelled command: as a prompt it would start a chat.
+    """Refuse a word that is a misspelled command, or one of another agent: as a prompt it would
+    start a chat.
 
     Alone, or before a word that only the command takes; a prompt of several words goes through.
     """
+    if follows is None and word in _ELSEWHERE:
+        raise UsageError(
+            f"there is no command {word!r}: {_ELSEWHERE[word]}; `weft -- {word}` sends it as a "
+            "prompt"
+        )
     import difflib  # a prompt in quotes does not come here
 
-    if " " in word or not (near := difflib.get_close_matches(word, _VERB_NAMES, 1, 0.8)):
+    if " " in word or not (near := difflib.get_close_matches(word, _VERB_NAMES, 1, 0.75)):
         return
     meant = find_verb(near[0])
     if follows is None or (meant is not None and find_verb(follows, meant.verbs) is not None):
@@ -148,6 +173,8 @@ class _Reader:
         self.values: dict[str, Any] = {}
         self.is_literal = False
         """Everything after `--` is a word."""
+        self.command = ""
+        """Whose options these are; empty for a run's."""
 
     @property
     def follows(self) -> str | None:
@@ -191,9 +218,10 @@ class _Reader:
         for option in self.options:
             if name in option.names or name in option.hidden:
                 return option
-        known = [each for option in self.options for each in option.names if each.startswith("--")]
+        known = [each for option in self.options for each in option.names]
         shown = word or name
-        raise UsageError(f"there is no option {shown!r}{_nearest(shown, known)}")
+        where = f"; `weft help {self.command}` lists its options" if self.command else ""
+        raise UsageError(f"there is no option {shown!r}{_nearest_option(shown, known)}{where}")
 
     def _take(self, option: CommandOption, name: str, value: str | None) -> None:
         key = option.key
@@ -202,7 +230,7 @@ class _Reader:
             return
         if value is None:
             value = self._value(option, name)
-        if not value and option.metavar in ("DIR", "FILE"):
+        if not value and option.metavar in ("DIR", "FILE", "ID", "NAME", "SETTINGS"):
             raise UsageError(f"{name} needs a value: {name} {option.metavar}")
         if option.choices and value not in option.choices:
             raise UsageError(
@@ -240,11 +268,27 @@ def _converted(option: CommandOption, name: str, value: str) -> Any:
     return number
 
 
-def _nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
+def _nearest_option(word: str, known: list[str]) -> str:
+    """The options that were perhaps meant, as the end of a sentence: for a letter the other case,
+    for a word those that begin with it, or the nearest one.
+    """
+    if not word.startswith("--"):
+        return f" (did you mean {word.swapcase()!r}?)" if word.swapcase() in known else ""
+    long = [each for each in known if each.startswith("--")]
+    begins = [each for each in long if len(word) > 4 and each.lower().startswith(word.lower())]
+    if begins:
+        return f" (did you mean {' or '.join(map(repr, begins[:3]))}?)"
+    if near := _nearest(word, long):
+        return near
+    near = _nearest(word, long, FARTHEST)
+    return near.replace(" (did you mean ", "; the nearest is ").removesuffix("?)")
+
+
+def _nearest(word: str, known: list[str] | tuple[str, ...], cutoff: float = 0.6) -> str:
     """` (did you mean …?)`, or nothing."""
     import difflib  # only when something is wrong
 
     # Without the dashes, which would make any two options alike.
     spelt = {each.lstrip("-"): each for each in known}
-    near = difflib.get_close_matches(word.lstrip("-"), spelt, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word.lstrip("-"), spelt, n=1, cutoff=cutoff)
     return f" (did you mean {spelt[near[0]]!r}?)" if near else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.api.manager import ExportFormat, SessionRow
 from weft.app import App, open_app
 from weft.cli.parse import ParsedArguments
-from weft.errors import AmbiguousId, SessionNotFound, UsageError
+from weft.errors import AmbiguousId, SessionNotFound, UsageError, did_you_mean
 from weft.ids import SessionId
 from weft.protocol.session_options import (
     PERMISSION_MODES,
@@ -20,6 +20,8 @@ from weft.thinking_levels import level_note, thinking_level
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
     from weft.hooks.config import HookTable
+    from weft.permissions import Mode
+    from weft.project.agent_definitions import AgentDefinition
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 
@@ -68,7 +70,8 @@ def make_app(
         UsageError: a folder or a setting is wrong.
     """
     folder = folder or project_folder(arguments)
-    given: dict[str, Any] = dict(_setting(each) for each in arguments.many("set"))
+    given, more = _brought(arguments)
+    given |= dict(_setting(each) for each in arguments.many("set"))
     if (profile := arguments.text("profile")) is not None:
         given["profile"] = profile
     if (fallback := arguments.text("fallback_model")) is not None:
@@ -86,12 +89,8 @@ def make_app(
         # What the user allows elsewhere does not count here; what is forbidden stays so.
         given["permissions.allow"] = rules.pop("permissions.allow")
         given.setdefault("permissions.mode", "default")
-    more = {name: found for name, found in rules.items() if found}
-    if more:
-        # Opened once to read the configured rules: a setting given on the command line replaces the
-        # configured list, and flags are meant to add to it.
-        config = open_app(folder, store, given).config
-        given |= {name: [*config.get(name), *found] for name, found in more.items()}
+    more += [(name, found) for name, found in rules.items() if found]
+    given = _with_more(folder, store, given, more)
     added = [_added(each) for each in arguments.many("add_dir")]
     return open_app(
         folder,
@@ -105,6 +104,36 @@ def make_app(
         listen_after_seconds=LISTEN_AFTER_SECONDS,
         wakes_due=wakes_due,
     )
+
+
+def _brought(arguments: ParsedArguments) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
+    """The settings of `--settings`, the last one on top, and those that are added to the
+    configured ones.
+    """
+    texts = arguments.many("settings")
+    if not texts:
+        return {}, []
+    from weft.config.given_settings import read_settings  # few runs bring settings along
+    from weft.config.setting_keys import KEYS
+
+    found = [each for text in texts for each in read_settings(text).items()]
+    added = [(name, value) for name, value in found if name in KEYS and KEYS[name].joins]
+    return {name: value for name, value in found if (name, value) not in added}, added
+
+
+def _with_more(
+    folder: str, store: str | None, given: dict[str, Any], more: list[tuple[str, Any]]
+) -> dict[str, Any]:
+    """The settings, with the rules and hooks that this run adds to the configured ones."""
+    if not more:
+        return given
+    # Opened once to read what is configured: a setting given on the command line replaces it, and
+    # these are meant to be added.
+    config = open_app(folder, store, given).config
+    added: dict[str, list[Any]] = {}
+    for name, value in more:
+        added.setdefault(name, []).append(value)
+    return given | {name: config.joined_with(name, values) for name, values in added.items()}
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -177,6 +206,71 @@ def session_options_of(arguments: ParsedArguments, *, headless: bool) -> Session
     )
 
 
+async def options_of_agent(
+    app: App, options: SessionOptions, arguments: ParsedArguments
+) -> SessionOptions:
+    """The options, filled in from the agent's definition: what the command line names counts more.
+
+    Raises:
+        UsageError: there is no such agent, or the session is one that began as something else.
+    """
+    from msgspec.structs import replace  # few sessions are started as an agent
+
+    # As with `--system-prompt`: the prompt is part of the prefix that a session has frozen.
+    if arguments.flag("continue") or arguments.text("resume") is not None:
+        raise UsageError("--agent can be given to a new session only; a resumed one stays as it is")
+    definition = await _agent_definition(app, str(arguments.text("agent")))
+    model, effort = model_and_effort(definition.model or None)
+    limits = {} if definition.max_turns is None else {"max_turns": definition.max_turns}
+    return replace(
+        options,
+        model=options.model or model,
+        effort=options.effort or (None if options.model else effort),
+        permission_mode=options.permission_mode or _mode_of_agent(app, definition),
+        tools=_tools_of_agent(options, definition),
+        system_prompt=options.system_prompt or definition.prompt.strip() or None,
+        limits={**limits, **options.limits},
+    )
+
+
+async def _agent_definition(app: App, name: str) -> AgentDefinition:
+    import anyio.to_thread  # as above
+
+    prompter, project = app.host.services.prompter, app.project_path
+    known = await anyio.to_thread.run_sync(lambda: prompter.agents(project, for_users=True))
+    found = known.masked(prompter.redact).found
+    if name in found:
+        return found[name]
+    why = next((f" ({problem})" for problem in known.problems if name and name in problem), "")
+    hint = did_you_mean(name, found) or f"; there are {', '.join(found)}"
+    raise UsageError(f"there is no agent {name!r}{why}{hint}")
+
+
+def _mode_of_agent(app: App, definition: AgentDefinition) -> Mode | None:
+    """The permission mode that it begins in; a project's definition cannot allow more than the
+    user's own settings do.
+    """
+    wanted, own = definition.permission_mode, app.config.get("permissions.mode")
+    if wanted is None or not definition.is_project:
+        return wanted
+    from weft.permissions import MODES  # as above
+
+    return min(wanted, own, key=MODES.index)
+
+
+def _tools_of_agent(options: SessionOptions, definition: AgentDefinition) -> list[str] | None:
+    """The tools of the session; None for all of them."""
+    if definition.tools is None and not definition.disallowed:
+        return options.tools
+    from weft.api.options import builtin_tool_names  # as above
+
+    known = builtin_tool_names(has_skills=True, has_agents=True, has_servers=True)
+    available = options.tools if options.tools is not None else [*known, "mcp__*"]
+    # Those of servers are known once they run: they are taken as they are named.
+    named = [name for name in definition.tools or () if name.startswith("mcp__")]
+    return list(dict.fromkeys([*definition.choose(available), *named]))
+
+
 def note_of_level(
     app: App, options: SessionOptions, model: str, level: str, *, begins: bool
 ) -> str:
@@ -208,7 +302,11 @@ def _tools(arguments: ParsedArguments) -> list[str] | None:
     else:
         from weft.api.options import builtin_tool_names  # only to take one away
 
-        names = [*builtin_tool_names(), "mcp__*"]
+        # With those, too, that there are only in some projects: one that is not there does no harm.
+        names = [
+            *builtin_tool_names(has_skills=True, has_agents=True, has_servers=True),
+            "mcp__*",
+        ]
     return [name for name in names if name not in denied]
 
 
@@ -254,6 +352,8 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
         )
     if arguments.flag("continue") and resume:
         raise UsageError("give either --continue or --resume ID, not both")
+    if arguments.text("session_id") is not None and (resume or arguments.flag("continue")):
+        raise UsageError("--session-id names a new session; leave it out to resume another one")
     if resume:
         return await find_id(app, resume)
     if arguments.flag("continue"):

@@ -206,7 +206,7 @@ KEYS: dict[str, SettingKey] = {
         about="Keys of the chat: actions of [chat.keys], each with its keys (`ctrl+x`, `alt+x`, "
         "`shift+tab`, `f2`), several with spaces between; what is not named keeps its keys. The "
         "actions are new_line, send_later, take_back, next_mode, search, editor, unfold, todo, "
-        "model, keep and picture.",
+        "model, keep, effort, picture and stash.",
         personal=True,
     ),
     "loom.keys": SettingKey(

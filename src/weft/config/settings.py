@@ -84,6 +84,14 @@ class Config:
         key = known(name)
         return self._layers.get(name) or (SettingValue(key.default, "default"),)
 
+    def joined_with(self, name: str, values: Sequence[Any]) -> Any:
+        """What a setting is when these are added to it; only of one that is joined.
+
+        Raises:
+            UsageError: one is no value for it.
+        """
+        return _joined([self.get(name), *(_converted(name, value) for value in values)])
+
     def all(self) -> dict[str, SettingValue]:
         """Every setting."""
         return {name: self.lookup(name) for name in KEYS}
@@ -170,7 +178,7 @@ def _add_profile(layers: dict[str, list[SettingValue]], name: str, file: str) ->
         raise UsageError(f"there is no profile {name!r}{hint}")
     source = f"{file} [profiles.{name}]"
     found: dict[str, SettingValue] = {}
-    for setting, value in _flattened(known_profiles[name]):
+    for setting, value in flattened(known_profiles[name]):
         if setting in ("profile", "profiles"):
             raise UsageError(f"{source}: a profile names no other profile")
         taken = _value(setting, value, source, b"", lambda name, value: True)
@@ -328,7 +336,7 @@ def _from_user(folder: Path) -> dict[str, SettingValue]:
     values = _values(found.data, source, lambda name, value: True)
     # Those of all profiles, not only of the one that counts: a typo is found when it is made.
     for profile, settings in values["profiles"].value.items() if "profiles" in values else ():
-        for name, value in _flattened(settings):
+        for name, value in flattened(settings):
             _value(name, value, f"{source} [profiles.{profile}]", b"", lambda name, value: True)
     return values
 
@@ -416,14 +424,15 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, SettingValue]:
 def _from_toml(data: bytes, source: str) -> list[tuple[str, Any]]:
     from weft.config.documents import read_toml  # only where there is a file: start-up time
 
-    return _flattened(read_toml(data, source))
+    return flattened(read_toml(data, source))
 
 
-def _flattened(tables: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def flattened(tables: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """The settings of nested tables, each by its full name."""
     flat: list[tuple[str, Any]] = []
     for name, value in tables.items():
         if isinstance(value, dict) and prefix + name not in KEYS:
-            flat += _flattened(value, f"{prefix}{name}.")
+            flat += flattened(value, f"{prefix}{name}.")
         else:
             flat.append((prefix + name, value))
     return flat

@@ -84,7 +84,8 @@ def _given(text: str, project: str) -> list[ConfiguredServer]:
         try:
             data = Path(text).read_bytes()
         except (OSError, ValueError) as error:
-            raise UsageError(f"cannot read {text!r}: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(f"cannot read {text!r}: {why}") from error
     else:
         data = text.encode()
     try:

@@ -1,9 +1,10 @@
 """Agents as Markdown files: settings at the top, the system prompt below.
 
 A definition only describes.  Whatever it asks for is cut down to what the session has that uses it:
-its tools are taken from that session's, its permission mode is never above that session's.  So a
-project may bring definitions of its own without being trusted. Names of tools and modes are also
-understood as other agents write them.  A file that cannot be read is left out and named.
+its tools are taken from that session's, its permission mode is never above that session's (nor
+above the user's, where a session is started as an agent).  So a project may bring definitions of
+its own without being trusted. Names of tools and modes are also understood as other agents write
+them.  A file that cannot be read is left out and named.
 """
 
 from __future__ import annotations
@@ -97,8 +98,11 @@ GENERAL_AGENT: Final = AgentDefinition(
 )
 
 
-def find_definitions(folders: Iterable[SourceFolder]) -> AgentDefinitions:
-    """The agents in these folders, nearest folder first: the first of a name counts.
+def find_definitions(
+    folders: Iterable[SourceFolder], *, for_users: bool = False
+) -> AgentDefinitions:
+    """The agents in these folders, nearest folder first: the first of a name counts.  `for_users`:
+    those as well that only users talk to.
 
     What is built in only the user can replace: a project that could would decide what a plain
     `agent` call, which names no kind, is asked to do.
@@ -115,7 +119,7 @@ def find_definitions(folders: Iterable[SourceFolder]) -> AgentDefinitions:
                 problems.append(f"{folder.path}: there are more than {MOST_AGENTS} agents")
             continue
         try:
-            definition = _checked(read_definition(folder, name), folder, name)
+            definition = _checked(read_definition(folder, name, for_users=for_users), folder, name)
         except UsageError as error:
             problems.append(str(error))
             continue
@@ -153,22 +157,24 @@ def _checked(
     return definition
 
 
-def read_definition(folder: SourceFolder, name: str) -> AgentDefinition | None:
-    """The agent in one file; None when it is not for use by other agents.
+def read_definition(
+    folder: SourceFolder, name: str, *, for_users: bool = False
+) -> AgentDefinition | None:
+    """The agent in one file; None when it is not for use by other agents, unless `for_users`.
 
     Raises:
         UsageError: it is not what a definition must be.
     """
     file = read_small_text(folder, name, LARGEST_FILE)
-    found = None if file is None else parse_definition(file.text, file.path)
+    found = None if file is None else parse_definition(file.text, file.path, for_users=for_users)
     return found and msgspec.structs.replace(found, is_project=folder.is_project)
 
 
-def parse_definition(text: str, path: str) -> AgentDefinition | None:
+def parse_definition(text: str, path: str, *, for_users: bool = False) -> AgentDefinition | None:
     """`read_definition`, from text that was read already."""
     settings, body = split_front_matter(text, path)
     # OpenCode's word for an agent that users talk to; it is no helper for other agents.
-    if settings.get("mode") == "primary":
+    if settings.get("mode") == "primary" and not for_users:
         return None
     name = setting_text(settings, "name", path) or Path(path).stem
     if not NAME.fullmatch(name):

@@ -1,10 +1,13 @@
-"""Built-in slash commands, as data.  A Markdown file of the same name does not take their place."""
+"""Built-in slash commands, as data.
+
+A Markdown file of the same name takes the place of those that yield, and of no others.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weft.errors import did_you_mean
 
@@ -18,6 +21,8 @@ class SlashCommand(NamedTuple):
     """What may stand behind it, as the help shows it."""
     aliases: tuple[str, ...] = ()
     """Other names that people know it by."""
+    yields: bool = False
+    """A Markdown file of its name takes its place: people have written their own."""
 
     @property
     def shown(self) -> str:
@@ -26,6 +31,7 @@ class SlashCommand(NamedTuple):
 
 COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("/help", "Show commands and keys", aliases=("/?",)),
+    SlashCommand("/keys", "Show the keys", "", ("/keybindings", "/hotkeys", "/keymap"), True),
     SlashCommand("/new", "Start a new conversation; this one can be resumed", aliases=("/clear",)),
     SlashCommand("/resume", "Resume another conversation", "[id or title]", ("/sessions",)),
     SlashCommand("/continue", "Continue the turn that was interrupted or stopped"),
@@ -53,11 +59,16 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "[provider]",
         ("/connect",),
     ),
+    SlashCommand("/logout", "Delete a saved API key", "[provider]", yields=True),
     SlashCommand(
         "/config",
         "Show settings, or change your own",
         "[name], NAME VALUE, or unset NAME",
         ("/settings",),
+    ),
+    SlashCommand("/theme", "Show or change the colors", "[theme]", yields=True),
+    SlashCommand(
+        "/doctor", "Check what this machine has and what is missing", "", ("/debug",), True
     ),
     SlashCommand("/effort", "Show or change the thinking level", "[level]", ("/thinking",)),
     SlashCommand("/mode", "Show or change the permission mode", "[mode]", ("/permissions",)),
@@ -90,6 +101,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "[number]",
         ("/bg", "/ps"),
     ),
+    SlashCommand("/stop", "Stop the turn; without one, all background tasks", yields=True),
     SlashCommand("/context", "Show how full the context window is", aliases=("/tokens", "/status")),
     SlashCommand(
         "/cost", "Show tokens and cost of this conversation", aliases=("/usage", "/stats")
@@ -110,12 +122,20 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/boundary", "Limit edits of a file to some lines", "FILE 10-20, FILE off, or off"
     ),
-    SlashCommand("/skills", "Show skills; switch one on or off", "[name]"),
+    SlashCommand(
+        "/skills", "Show skills; switch one on or off; /skill:NAME TEXT: on, and send", "[name]"
+    ),
     SlashCommand("/hooks", "Show the hooks"),
     SlashCommand(
         "/mcp",
         "Show MCP servers; allow or refuse one that this project names, or restart",
         "[allow NAME, refuse NAME or restart]",
+    ),
+    SlashCommand(
+        "/review",
+        "Have the model review your changes, a commit, a branch or files",
+        "[what]",
+        yields=True,
     ),
     SlashCommand("/init", "Have the model write AGENTS.md, or improve it", "[what to add]"),
     SlashCommand(
@@ -130,10 +150,29 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/export", "Write this conversation to a file: .md, .html, .json or .jsonl", "[file]"
     ),
+    SlashCommand("/import", "Continue a conversation from an export", "FILE", yields=True),
+    SlashCommand("/editor", "Write the next message in $VISUAL or $EDITOR", yields=True),
     SlashCommand("/copy", "Copy the last answer, or its last code block", "[code]"),
     SlashCommand("/show", "Print the last card in full, or the one so many before", "[number]"),
     SlashCommand("/quit", "Quit; the conversation can be resumed", aliases=("/exit", "/q")),
 )
+
+
+ELSEWHERE: Final = {
+    "redo": "/undo takes a rewind back",
+    "add-dir": "`weft -c --add-dir DIR` continues this conversation with another folder",
+    "cd": "`weft -C DIR` starts in another folder",
+    "ask": "/plan asks and changes nothing",
+    "code": "/mode goes back from planning to work",
+    "share": "/export chat.html writes a page that you can send; nothing is put on a server",
+    "unshare": "nothing is ever put on a server",
+    "feedback": "/export writes the conversation, to go with a report",
+    "bug": "/export writes the conversation, to go with a report",
+    "reload": "files of the project are read as they are with each message; "
+    "`weft -c` starts again with changed settings",
+    "vim": "/config keys vi has vi's keys in the input",
+}
+"""Names that other agents have for something, and what does it here."""
 
 
 def find_slash(name: str) -> SlashCommand | None:
@@ -142,8 +181,9 @@ def find_slash(name: str) -> SlashCommand | None:
 
 
 def taken_names() -> frozenset[str]:
-    """Every name and other name of these commands, with its slash."""
-    return frozenset(name for each in COMMANDS for name in (each.name, *each.aliases))
+    """Every name and other name of the commands that no file can replace, with its slash."""
+    kept = [each for each in COMMANDS if not each.yields]
+    return frozenset(name for each in kept for name in (each.name, *each.aliases))
 
 
 def is_note(text: str) -> bool:
@@ -166,7 +206,10 @@ def command_problem(name: str, from_files: Collection[str], *, in_chat: bool) ->
     if os.path.lexists(f"/{name}"):
         return ""
     # Without the slash, which would make any two short names alike.
-    near = did_you_mean(name, [*(each[1:] for each in taken_names()), *from_files])
+    if in_chat and name.lower() in ELSEWHERE:
+        return f"there is no command /{name}; {ELSEWHERE[name.lower()]}"
+    known = [each[1:] for command in COMMANDS for each in (command.name, *command.aliases)]
+    near = did_you_mean(name, [*known, *from_files])
     listed = "/help shows" if in_chat else "`weft help slash` lists"
     hint = near.replace(" '", " /").replace("'", "") or f"; {listed} those there are"
     return f"there is no command /{name}{hint}"

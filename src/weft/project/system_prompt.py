@@ -206,11 +206,13 @@ class SystemPromptWriter:
 
         return find_commands(command_folders(project, self._config))
 
-    def agents(self, project: str) -> AgentDefinitions:
-        """The agents that a project and the user define, as they are now."""
+    def agents(self, project: str, *, for_users: bool = False) -> AgentDefinitions:
+        """The agents that a project and the user define, as they are now; `for_users`: those as
+        well that only users talk to.
+        """
         from weft.project.agent_definitions import AgentDefinitions, find_definitions
 
-        every = find_definitions(self._agent_folders(project))
+        every = find_definitions(self._agent_folders(project), for_users=for_users)
         if not self._brought:
             return every
         return AgentDefinitions(found={**every.found, **self._brought}, problems=every.problems)

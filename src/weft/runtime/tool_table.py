@@ -16,6 +16,8 @@ AGENT = "agent"
 """The tool that every session makes for itself."""
 NAVIGATION = frozenset({"lsp", "rename"})
 """Tools that ask language servers; a session makes them where some are there."""
+MADE_WHERE_NEEDED = NAVIGATION | {"skill"}
+"""Tools that there are only where the project, or the machine, has something for them."""
 
 
 def is_mcp_name(name: str) -> bool:
@@ -52,8 +54,9 @@ def tool_table(
             names += [*table, *(() if AGENT in table else (AGENT,))]
             continue
         if isinstance(each, str):
-            if each not in {*table, AGENT, *NAVIGATION} and not is_mcp_name(each):
-                raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
+            known = {*table, AGENT, *MADE_WHERE_NEEDED}
+            if each not in known and not is_mcp_name(each):
+                raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(known))}")
             names.append(each)
             continue
         made = as_tool(each)

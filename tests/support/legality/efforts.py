@@ -47,6 +47,8 @@ _ACCEPTED: dict[str, tuple[tuple[str, str], ...]] = {
     "groq": ((r"openai/gpt-oss", _LOW_TO_HIGH),),
     "together": ((r"openai/gpt-oss", _LOW_TO_HIGH),),
     "ollama": ((r"gpt-oss", _LOW_TO_HIGH),),
+    # It has its own words for all models, and passes on what each of their vendors takes.
+    "openrouter": ((r"(anthropic|openai)/", _LOW_TO_HIGH),),
 }
 _NOT_IN_CHAT = {"max"}
 """Words that OpenAI's models take in its newer protocol only."""

@@ -403,6 +403,9 @@ class Chat:
         """The session; a new one where there is none yet."""
         if self.conversation.session is None:
             if self.conversation.lacks_model:
+                # The message waits meanwhile: with a model it is sent.
+                await self.offer_login()
+            if self.conversation.lacks_model:
                 raise UsageError(NO_MODEL_YET)
             if self.conversation.next_model.startswith("local:"):
                 await make_ready(self.conversation.next_model, self._note)

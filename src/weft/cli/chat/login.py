@@ -71,7 +71,7 @@ class LoginDialog:
                     rows=tuple(ChoiceRow(option.label, option.detail) for option in options),
                     # The first row asks for a key.
                     paste_row=0,
-                    hint=f"1-{len(options)}; Esc goes on without, /login asks again",
+                    hint=f"1-{len(options)} · Esc goes on without · /login asks again",
                 )
             )
             if chosen is None:

@@ -213,7 +213,8 @@ class UserQuestions:
             if chosen is not None and chosen < len(request.options):
                 answer = request.options[chosen]
             elif chosen is not None:
-                answer = await self._screen.ask_line("Your answer:")
+                # The question stays in sight while another answer is written.
+                answer = await self._screen.ask_line(f"{question.title}\nYour answer:")
         else:
             answer = await self._screen.ask_line(clean(request.question).strip("\n"))
         if answer is None:

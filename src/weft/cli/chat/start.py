@@ -25,7 +25,12 @@ from weft.cli.gc import collect_garbage_again
 from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.sanitize import clean_line
-from weft.cli.session_options import chosen_id, make_app, session_options_of
+from weft.cli.session_options import (
+    chosen_id,
+    make_app,
+    options_of_agent,
+    session_options_of,
+)
 from weft.cli.signals import StopSignal
 from weft.clock import SystemClock
 from weft.errors import UsageError, WeftError
@@ -124,6 +129,7 @@ class ChatStart:
                 await group.start(self._watch_signals)
                 async with self._opened():
                     collect_garbage_again()
+                    await self._become_agent()
                     # Only the talking is cancelled by a signal: closing the application settles
                     # what still runs.
                     with self._talking:
@@ -139,6 +145,10 @@ class ChatStart:
         if chat is not None and (hint := self._hint(chat)):
             output.tell(hint)
         return self._stop.code or OK
+
+    async def _become_agent(self) -> None:
+        if self._arguments.values.get("agent") is not None:
+            self._options = await options_of_agent(self._app, self._options, self._arguments)
 
     def _opened(self) -> AbstractAsyncContextManager[Any]:
         """What is open while the chat runs."""

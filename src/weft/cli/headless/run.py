@@ -27,6 +27,7 @@ from weft.cli.session_options import (
     chosen_id,
     make_app,
     note_of_level,
+    options_of_agent,
     session_options_of,
 )
 from weft.cli.signals import StopSignal
@@ -193,6 +194,8 @@ class _Run:
         await self._report_ignored_files()
         # Before a model is looked for: a resumed session has one of its own.
         existing = await chosen_id(self._app, self._arguments)
+        if self._arguments.text("agent") is not None:
+            self._options = await options_of_agent(self._app, self._options, self._arguments)
         if existing is None or self._options.model is not None:
             await self._check_model()
         session = await open_session(

@@ -43,6 +43,9 @@ def run(arguments: ParsedArguments) -> int:
             return _backup(own, arguments)
         case "store vacuum":
             return _vacuum(own, arguments)
+        case "store path":
+            write_line(str(own))
+            return OK
         case _:
             return _verify(own, arguments)
 

@@ -177,10 +177,16 @@ def server_address(arguments: ParsedArguments) -> tuple[ServerAddress, str]:
         )
     if not address.is_loopback and not is_public:
         raise UsageError(
-            f"{host} can be reached from other machines: say --public, "
+            f"{host!r} can be reached from other machines: say --public, "
             "which needs --cert, --key and a password"
         )
-    return address, _password(arguments) if is_public else ""
+    password = _password(arguments) if is_public else ""
+    if is_public and address.is_loopback:
+        raise UsageError(
+            f"--public lets other machines in, and {host} is reached from this one alone: "
+            "name an address, as in --host 0.0.0.0"
+        )
+    return address, password
 
 
 def _password(arguments: ParsedArguments) -> str:

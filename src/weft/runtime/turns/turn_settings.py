@@ -15,7 +15,7 @@ from weft.errors import UsageError, WeftError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
 from weft.runtime.services import Services
-from weft.runtime.tool_table import NAVIGATION, is_mcp_name, named_tools
+from weft.runtime.tool_table import MADE_WHERE_NEEDED, NAVIGATION, is_mcp_name, named_tools
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.prompt_files import PromptFiles
 from weft.state import SessionState
@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # loaded with the first structured result, or server: it cost
 SUBMIT_NAMES: Final = ("submit", "submit_result")
 """What the tool is called that takes a structured result."""
 
-_MADE_HERE: Final = NAVIGATION | {"skill"}
-"""Tools that there are only where the project, or the machine, has something for them."""
 _LIMITS: Final = frozenset(TurnLimits.__struct_fields__)
 
 
@@ -115,7 +113,7 @@ class TurnSettings:
         if wanted == "all":
             table = dict(self._tools)
         else:
-            made_here = (*_MADE_HERE, *filter(is_mcp_name, wanted))
+            made_here = (*MADE_WHERE_NEEDED, *filter(is_mcp_name, wanted))
             plain = [name for name in wanted if name not in made_here]
             table = named_tools(plain, {**self._tools, **self._lent})
             # How some models edit: offered with what it stands in for.

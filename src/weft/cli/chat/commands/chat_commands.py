@@ -10,7 +10,7 @@ from weft.cli.chat.mode_words import MODE_DETAILS, described_mode, mode_of_words
 from weft.cli.keys import KEYS
 from weft.cli.options import MODE_WORDS
 from weft.cli.session_options import find_id, format_of
-from weft.errors import SessionError, UsageError
+from weft.errors import SessionError, UsageError, did_you_mean
 from weft.project.slash_commands import COMMANDS, command_problem, find_slash
 from weft.protocol.session_options import PERMISSION_MODES
 from weft.view import AnswerBlock, TableBlock, UserBlock, count_of
@@ -66,6 +66,7 @@ class ChatCommands(CommandGroup):
     def handlers(self) -> dict[str, Handler]:
         return {
             "/help": self._help,
+            "/keys": self._keys,
             "/new": self._new,
             "/resume": self._resume,
             "/continue": self._continue,
@@ -77,6 +78,8 @@ class ChatCommands(CommandGroup):
             "/diff": self._diff,
             "/todo": self._todo,
             "/export": self._export,
+            "/import": self._import,
+            "/editor": self._editor,
             "/copy": self._copy,
             "/show": self._unfold,
             "/compact": self._compact,
@@ -118,7 +121,7 @@ class ChatCommands(CommandGroup):
         """
         word, _, rest = text.partition(" ")
         slash = find_slash(word.lower())
-        if slash is not None:
+        if slash is not None and not (slash.yields and await self._is_from_file(word)):
             if not _is_said(slash.name, rest.strip()):
                 self._chat.screen.show(UserBlock(text=text))
             await self._handler(slash.name)(rest.strip())
@@ -126,6 +129,9 @@ class ChatCommands(CommandGroup):
         from_files = await self._chat.file_commands()
         # A name may be followed by a line break as well as by a space.
         name = text.split(maxsplit=1)[0][1:]
+        if name.startswith("skill:") and name not in from_files:
+            await self._use_skill(name.removeprefix("skill:"), text)
+            return
         if why := command_problem(name, from_files, in_chat=True):
             raise UsageError(why)
         if name in from_files:
@@ -133,7 +139,33 @@ class ChatCommands(CommandGroup):
         else:  # a path of this machine: `/tmp is full`
             await self._chat.say_text(text)
 
+    async def _is_from_file(self, word: str) -> bool:
+        return word.removeprefix("/") in await self._chat.file_commands()
+
+    async def _use_skill(self, skill: str, text: str) -> None:
+        """`/skill:name text`: the skill on, and the text sent."""
+        chat, app = self._chat, self._chat.conversation.app
+        known = app.host.skills(app.project_path).found
+        # Before there is a session: one without a message would be left behind.
+        if skill not in known:
+            hint = did_you_mean(skill, known) or "; /skills shows those there are"
+            raise UsageError(f"there is no skill {skill!r}{hint}")
+        said = text.partition(" ")[2].strip()
+        if not said and chat.conversation.session is None:
+            raise UsageError(f"/skill:{skill} needs a message: what should be done with it?")
+        await (await chat.begin_session()).activate_skill(skill)
+        if said:
+            await chat.say_text(said)
+        else:
+            self._say(f"the skill {skill} is on: the model reads all of it")
+
     # -- help
+
+    async def _keys(self, words: str) -> None:
+        names = self._chat.screen.key_names
+        keys = tuple((names.get(name, name), about) for name, about in KEYS)
+        self._show(TableBlock(title="Keys", rows=keys))
+        self._say("chat.keys in the settings gives actions other keys; /config keys vi has vi's")
 
     async def _help(self, words: str) -> None:
         commands = tuple((command.shown, command.about) for command in COMMANDS)
@@ -145,9 +177,7 @@ class ChatCommands(CommandGroup):
                 for name, command in from_files.items()
             )
             self._show(TableBlock(title="Commands from files", rows=own))
-        names = self._chat.screen.key_names
-        keys = tuple((names.get(name, name), about) for name, about in KEYS)
-        self._show(TableBlock(title="Keys", rows=keys))
+        await self._keys("")
 
     # -- conversations
 
@@ -198,6 +228,7 @@ class ChatCommands(CommandGroup):
         if session is None or not words:
             raise UsageError("send a message first" if session is None else "/rename needs a title")
         await self._chat.conversation.app.sessions.rename_session(session.id, words)
+        self._say(f"this conversation is called {words!r} now")
 
     async def _drive(self, words: str) -> None:
         if self._chat.conversation.session is None:
@@ -336,6 +367,19 @@ class ChatCommands(CommandGroup):
         await conversation.app.sessions.export_session(session_id, format_of(path, None), path)
         self._say(f"written to {path}")
 
+    async def _import(self, words: str) -> None:
+        self._must_be_idle("another conversation")
+        if not words:
+            raise UsageError("/import needs a file: an export in json or jsonl")
+        app = self._chat.conversation.app
+        report = await app.sessions.import_session(_in_folder(words, app.project_path))
+        await self._chat.switch(report.session.id)
+
+    async def _editor(self, words: str) -> None:
+        written = await self._chat.screen.edit(words, ".md")
+        if written:
+            self._chat.screen.put_back(written)
+
     async def _unfold(self, words: str) -> None:
         if words and not words.isdecimal():
             raise UsageError("/show takes a number: 1 is the last card, 2 the one before it")
@@ -378,4 +422,4 @@ def _is_said(command: str, words: str) -> bool:
     """Whether a command sends a message: it is shown as that, and not once more."""
     if command in ("/plan", "/architect"):
         return bool(words) and words != "off"
-    return command == "/init"
+    return command in ("/init", "/review")

@@ -35,12 +35,20 @@ class CommandChat(Protocol):
         """Go on with another session."""
         ...
 
+    async def begin_session(self) -> Session:
+        """The session; a new one where there is none yet."""
+        ...
+
     async def leave_session(self) -> None:
         """Begin anew with the next message."""
         ...
 
     async def offer_to_go_on(self) -> None:
         """Ask whether the last turn should go on, where it came to no end."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Stop the turn, as Esc does."""
         ...
 
     async def go_on(self) -> None:

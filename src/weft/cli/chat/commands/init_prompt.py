@@ -1,4 +1,4 @@
-"""What `/init` asks the model for."""
+"""What `/init` and `/review` ask the model for."""
 
 from __future__ import annotations
 
@@ -38,3 +38,22 @@ def init_prompt(folder: str, words: str) -> str:
         raise UsageError(f"{path} is not a file; /init writes one, so move it away first")
     more = f"\n\nThe user adds: {words}" if words else ""
     return f"{_IMPROVE if exists else _WRITE}\n\n{_HOW}{more}"
+
+
+_REVIEW = """\
+Review {what}. Change nothing.
+Look at the whole change first, then at the code around it and at what uses it; run the tests or \
+the type checker where that can be done without changing files.
+Say what is wrong, the worst first: bugs, lost or broken behavior, security, races, missing \
+error handling, missing tests. For each: the place as `path/to/file.py:12`, what happens and when, \
+and how to mend it. Leave out matters of taste and praise. Be sure before you call something a \
+bug; say what you could not check. If nothing is wrong, say so in a sentence."""
+_CHANGES = (
+    "the changes of this project that are not committed, new files included (`git status`, "
+    "`git diff HEAD`); if there are none, those of the last commit"
+)
+
+
+def review_prompt(words: str) -> str:
+    """The message; `words` are what the user wants to have reviewed: files, a commit, a branch."""
+    return _REVIEW.format(what=f"this: {words}" if words else _CHANGES)

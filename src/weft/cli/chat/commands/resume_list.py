@@ -26,9 +26,9 @@ TURNS, WHEN, FOLDER, BRANCH, STATE, COST = range(6)
 """The columns of a row."""
 _KEYS = (
     ListKey("space", "preview"),
-    ListKey("tab", "all folders", word="all", needs_row=False),
+    ListKey("tab", "all folders", word="all", needs_row=False, others=("c-a",)),
     ListKey("c-r", "rename"),
-    ListKey("delete", "delete"),
+    ListKey("delete", "delete", others=("c-d",)),
 )
 
 

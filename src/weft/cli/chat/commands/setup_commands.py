@@ -1,18 +1,20 @@
-"""Commands for what the user and the project provide: `/login`, `/config`, `/init`, `/skills`,
-`/hooks`, `/trust`, `/boundary`.
+"""Commands for what the user and the project provide: `/login`, `/logout`, `/config`, `/theme`,
+`/doctor`, `/init`, `/review`, `/skills`, `/hooks`, `/trust`, `/boundary`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
+
+import anyio.to_thread
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.cli.chat.screens.list_question import ListQuestion, ListRow
 from weft.cli.sanitize import visible
 from weft.config.setting_keys import KEYS, known
-from weft.errors import UsageError
+from weft.errors import UsageError, did_you_mean
 from weft.view import TableBlock
 
 AT_START = ("animation", "keys", "chat.keys", "notify", "statusline", "theme", "profile")
@@ -27,8 +29,12 @@ class SetupCommands(CommandGroup):
     def handlers(self) -> dict[str, Handler]:
         return {
             "/login": self._login,
+            "/logout": self._logout,
             "/config": self._config,
+            "/theme": self._theme,
+            "/doctor": self._doctor,
             "/init": self._init,
+            "/review": self._review,
             "/skills": self._skills,
             "/hooks": self._hooks,
             "/trust": self._trust,
@@ -43,6 +49,40 @@ class SetupCommands(CommandGroup):
             await dialog.login(words.lower())
         else:
             await dialog.offer("What should answer?")
+
+    async def _logout(self, words: str) -> None:
+        from weft.config.api_keys import KeyFile  # few give a key back
+
+        app = self._chat.conversation.app
+        keys = KeyFile(app.places.config, app.config.get("profile"))
+        saved = tuple(keys.keys())
+        if not saved:
+            raise UsageError("no key is saved; those of the environment stay until you unset them")
+        provider = words.lower() or await self._pick_word("Delete the key of which?", saved)
+        if provider is None:
+            return
+        if not keys.forget(provider):
+            raise UsageError(f"no key for {provider!r} is saved{did_you_mean(provider, saved)}")
+        self._say(f"deleted the key for {provider}")
+
+    async def _theme(self, words: str) -> None:
+        themes: tuple[str, ...] = get_args(KEYS["theme"].kind)
+        now = str(self._chat.conversation.app.config.get("theme"))
+        chosen = words or await self._pick_word("Which colors?", themes, now=now)
+        if chosen is not None:
+            await self._change("theme", chosen)
+
+    async def _doctor(self, words: str) -> None:
+        from weft.cli.commands.doctor import examine  # only for those who ask
+        from weft.cli.parse import parse
+
+        arguments = parse(["doctor", "-C", self._chat.conversation.app.project_path])
+        self._chat.screen.notify("looking…")
+        # In a thread: it starts programs and waits for them.
+        found = await anyio.to_thread.run_sync(lambda: list(examine(arguments)))
+        self._chat.screen.notify("")
+        rows = tuple((each.what, each.state, visible(each.detail)) for each in found)
+        self._show(TableBlock(title="This machine", rows=rows))
 
     async def _config(self, words: str) -> None:
         name, _, value = words.partition(" ")
@@ -97,6 +137,12 @@ class SetupCommands(CommandGroup):
         self._must_be_idle("/init")
         asked = init_prompt(self._chat.conversation.app.project_path, words)
         await self._chat.say_text(asked, typed=f"/init {words}".rstrip())
+
+    async def _review(self, words: str) -> None:
+        from weft.cli.chat.commands.init_prompt import review_prompt  # as for /init
+
+        self._must_be_idle("/review")
+        await self._chat.say_text(review_prompt(words), typed=f"/review {words}".rstrip())
 
     async def _skills(self, words: str) -> None:
         app, session = self._chat.conversation.app, self._chat.conversation.session

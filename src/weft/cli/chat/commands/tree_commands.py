@@ -253,7 +253,10 @@ class TreeCommands(CommandGroup):
         if words and words not in ("rewind", "compaction"):
             raise UsageError(f"/undo undoes a rewind or a compaction, not {words!r}")
         if not can or (words and words not in can):
-            raise UsageError(f"there is no {words or 'rewind or compaction'} to undo")
+            raise UsageError(
+                f"there is no {words or 'rewind or compaction'} to undo; /rewind goes back to an "
+                "earlier message"
+            )
         what = words or (can[0] if len(can) == 1 else await self._pick_word("Undo what?", can))
         if what == "compaction":
             await session.undo_compaction()

@@ -1,4 +1,4 @@
-"""Commands for agents and background tasks: `/agents`, `/tasks`."""
+"""Commands for agents and background tasks: `/agents`, `/tasks`, `/stop`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WorkCommands(CommandGroup):
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        return {"/agents": self._agents, "/tasks": self._tasks}
+        return {"/agents": self._agents, "/tasks": self._tasks, "/stop": self._stop_all}
 
     async def _agents(self, words: str) -> None:
         app = self._chat.conversation.app
@@ -80,6 +80,19 @@ class WorkCommands(CommandGroup):
         else:
             record = await self._chat.conversation.app.sessions.read_session(task.id)
             self._show(*history_blocks(record.messages))
+
+    async def _stop_all(self, words: str) -> None:
+        """Stop the turn as Esc does; where none runs, what goes on in the background."""
+        if self._chat.live.can_stop:
+            await self._chat.interrupt()
+            return
+        session = self._chat.conversation.session
+        at_work = await _tasks_of(session) if session is not None else []
+        if session is None or not at_work:
+            self._say("nothing runs")
+            return
+        for task in at_work:
+            await self._stop(session, task)
 
     async def _stop(self, session: Session, task: WorkItem) -> None:
         if task.is_command:

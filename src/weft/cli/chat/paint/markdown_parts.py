@@ -47,7 +47,7 @@ class MarkdownPart(NamedTuple):
     mark: str = ""
     """Of a heading its `#`s, of an item its bullet or number, of code its language."""
     after_blank: bool = False
-    """An empty line stands before it."""
+    """An empty line stands before it; around code there always is one."""
     is_closed: bool = True
     """Of code: its fence has ended."""
 
@@ -73,7 +73,9 @@ def markdown_parts(lines: list[SourceLine]) -> list[MarkdownPart]:
             after_blank, place = True, place + 1
             continue
         part, place = _part(lines, place)
-        parts.append(part._replace(after_blank=after_blank))
+        # Models often leave it out around code, which has no other border.
+        is_apart = part.kind == "code" or (bool(parts) and parts[-1].kind == "code")
+        parts.append(part._replace(after_blank=after_blank or is_apart))
         after_blank = False
     return parts
 

@@ -5,6 +5,7 @@ A sentence for each thing; a table is read row by row with its headings, a chang
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, assert_never
 
@@ -24,6 +25,7 @@ from weft.cli.chat.paint.markdown_parts import (
     markdown_parts,
     source_lines,
 )
+from weft.cli.chat.paint.text_cells import word_wrap
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.paint.tool_cards import FAILED_LINES, FIRST_LINES, LAST_LINES, money
 from weft.cli.sanitize import clean, clean_line, visible
@@ -57,6 +59,9 @@ _STATES = {
 }
 _BAR = "█░"
 """A bar only repeats a number."""
+_CODE = re.compile(r"(?:^|\s)Code(?:, \S+)?:$")
+"""The line before code."""
+_EXACT = ("Removed line ", "Added line ", "Command: ")
 _LEVELS = {"error": "Error: ", "warning": "Warning: "}
 
 
@@ -94,6 +99,17 @@ def plain_lines(block: AnyBlock, folder: str = "") -> list[str]:
             return _table(title, rows)
         case _:
             assert_never(block)
+
+
+def wrapped_words(lines: Sequence[str], width: int) -> list[str]:
+    """Lines cut between their words, as rows of a window.  Code, changes and commands stay as they
+    are: what is copied, or allowed, must be what it is.
+    """
+    rows: list[str] = []
+    for number, line in enumerate(lines):
+        is_code = number > 0 and _CODE.search(lines[number - 1])
+        rows += [line] if is_code or line.startswith(_EXACT) else word_wrap(line, width)
+    return rows
 
 
 def whole_plain_lines(block: AnyBlock, folder: str = "") -> list[str]:
@@ -140,13 +156,22 @@ def _changed(diff: FileDiff, limit: int | None = None) -> list[str]:
     rows = [row for row in diff.rows if row.kind in ("removed", "added", "file")]
     shown = rows if limit is None else rows[:limit]
     words = {"removed": "Removed", "added": "Added"}
+    removed, added = ({row.text.strip() for row in rows if row.kind == kind} for kind in words)
     lines = [
         f"File {row.text}:"
         if row.kind == "file"
-        else f"{words[row.kind]} line {row.number}: {row.text.strip()}"
+        else f"{words[row.kind]} line {row.number}"
+        f"{_spaces(row.text) if row.text.strip() in removed & added else ''}: {row.text.strip()}"
         for row in shown
     ]
     return [*lines, *_left_out(len(rows) - len(shown) + diff.left_out, "more")]
+
+
+def _spaces(text: str) -> str:
+    """What cannot be heard of a line that differs from another in nothing else."""
+    indent, end = len(text) - len(text.lstrip()), len(text) - len(text.rstrip())
+    behind = f", with {end} spaces at its end" if end and text.strip() else ""
+    return f", indented by {indent}{behind}"
 
 
 def _preview(block: PermissionBlock) -> list[str]:

@@ -38,6 +38,12 @@ from weft.view import (
 PASTED_LINES = 8
 """Of more lines that were pasted, the record shows the first ones."""
 SHOWN_PASTED = 3
+FOLDED_LETTERS = 1000
+"""Of more characters in few lines, too."""
+SHOWN_LETTERS = 240
+"""Characters of a line that are shown of a text that is folded."""
+LONGEST_SHOWN = 3000
+"""Characters of a message of few lines that are shown where it is not known what was pasted."""
 SHOWN_LAST = 2
 """Lines at the end of a message that are shown where it is not known what was pasted."""
 _MARKS = {"quiet": "·", "info": "·", "warning": "!", "error": "✗", "stopped": "■"}
@@ -66,7 +72,7 @@ def block_lines(block: AnyBlock, width: int, theme: PaintTheme) -> list[StyledLi
         case TodoBlock(items=items):
             return _todos(items, text_width)
         case TurnEndBlock():
-            return wrapped([StyledSpan(turn_end_text(block), "quiet")], width)
+            return wrapped([StyledSpan(turn_end_text(block, width), "quiet")], width)
         case PermissionBlock():
             return preview_lines(block, width, theme)
         case QuestionBlock():
@@ -103,13 +109,32 @@ def _folded_middle(text: str) -> list[StyledSpan]:
     """A message of which is not known what was pasted: the user's words are mostly around it."""
     lines = text.split("\n")
     if len(lines) <= PASTED_LINES:
-        return [StyledSpan(text, "bold")]
+        return _folded_letters(text)
     left_out = len(lines) - SHOWN_PASTED - SHOWN_LAST
     return [
-        StyledSpan("\n".join([*lines[:SHOWN_PASTED], ""]), "bold"),
+        StyledSpan("\n".join([*map(_short_line, lines[:SHOWN_PASTED]), ""]), "bold"),
         StyledSpan(f"… {left_out} more lines", "quiet"),
-        StyledSpan("\n".join(["", *lines[-SHOWN_LAST:]]), "bold"),
+        StyledSpan("\n".join(["", *map(_short_line, lines[-SHOWN_LAST:])]), "bold"),
     ]
+
+
+def _folded_letters(text: str) -> list[StyledSpan]:
+    """A message of few lines, of which one may hold a whole file."""
+    if len(text) <= LONGEST_SHOWN:
+        return [StyledSpan(text, "bold")]
+    first, last = _first_letters(text, SHOWN_LETTERS), text[-SHOWN_LETTERS:].partition(" ")[2]
+    left_out = len(text) - len(first) - len(last)
+    more = StyledSpan(f" … {left_out:,} more characters … ", "quiet")
+    return [StyledSpan(first, "bold"), more, StyledSpan(last, "bold")]
+
+
+def _first_letters(text: str, count: int) -> str:
+    """The beginning of a text, up to a space where there is one."""
+    return text[:count].rpartition(" ")[0] or text[:count]
+
+
+def _short_line(line: str) -> str:
+    return line if len(line) <= LONGEST_SHOWN else f"{_first_letters(line, SHOWN_LETTERS)} …"
 
 
 def _folded_pastes(block: UserBlock) -> list[StyledSpan]:
@@ -120,10 +145,16 @@ def _folded_pastes(block: UserBlock) -> list[StyledSpan]:
         _add_typed(spans, block.text[place:first])
         # What is pasted is cleaned by itself: it must not change how typed words are read.
         lines = _typed(block.text[first:last]).split("\n")
-        if len(lines) <= PASTED_LINES:
+        if len(lines) <= PASTED_LINES and last - first > FOLDED_LETTERS:
+            shown = _first_letters(" ".join(lines), SHOWN_LETTERS)
+            _add_typed(spans, shown)
+            spans.append(
+                StyledSpan(f" … {last - first - len(shown):,} more pasted characters", "quiet")
+            )
+        elif len(lines) <= PASTED_LINES:
             _add_typed(spans, block.text[first:last])
         else:
-            _add_typed(spans, "\n".join([*lines[:SHOWN_PASTED], ""]))
+            _add_typed(spans, "\n".join([*map(_short_line, lines[:SHOWN_PASTED]), ""]))
             left_out = len(lines) - SHOWN_PASTED
             spans.append(StyledSpan(f"… {left_out} more pasted lines", "quiet"))
         place = last
@@ -152,18 +183,28 @@ def _todos(items: tuple[Todo, ...], width: int) -> list[StyledLine]:
     return lines
 
 
-def turn_end_text(block: TurnEndBlock) -> str:
-    """`· 25 s · 10:17 · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03`"""
-    parts = [long_duration(max(1.0, block.seconds))]
-    if block.ended_at:
-        parts.append(datetime.fromtimestamp(block.ended_at).strftime("%H:%M"))
-    if block.calls:
-        parts.append(count_of(block.calls, "call"))
-    if block.input_tokens or block.output_tokens:
-        parts.append(f"↑ {thousands(block.input_tokens)} ↓ {thousands(block.output_tokens)}")
-    if cost := money(block.cost_usd):
-        parts.append(cost)
-    return f"· {' · '.join(parts)}"
+def turn_end_text(block: TurnEndBlock, width: int) -> str:
+    """`· 25 s · 10:17 · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03`, in one line: where room is short, the
+    time of day goes first and then the tokens.
+    """
+    clock = datetime.fromtimestamp(block.ended_at).strftime("%H:%M") if block.ended_at else ""
+    has_tokens = block.input_tokens or block.output_tokens
+    tokens = f"↑ {thousands(block.input_tokens)} ↓ {thousands(block.output_tokens)}"
+    parts = [
+        long_duration(max(1.0, block.seconds)),
+        clock,
+        count_of(block.calls, "call") if block.calls else "",
+        tokens if has_tokens else "",
+        money(block.cost_usd),
+    ]
+    for place in (1, 3):
+        if cells(_with_dots(parts)) > width:
+            parts[place] = ""
+    return _with_dots(parts)
+
+
+def _with_dots(parts: list[str]) -> str:
+    return f"· {' · '.join(part for part in parts if part)}"
 
 
 def thousands(count: int) -> str:
@@ -242,7 +283,10 @@ def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> list[Styl
     widths = _table_widths(cleaned, width - indent)
     for row in cleaned:
         columns = [
-            wrapped([StyledSpan(cell, "bold" if place == 0 else "")], widths[place])
+            wrapped(
+                [StyledSpan(_short_bar(cell, widths[place]), "bold" if place == 0 else "")],
+                widths[place],
+            )
             for place, cell in enumerate(row)
         ]
         for number in range(max(len(column) for column in columns)):
@@ -253,6 +297,18 @@ def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> list[Styl
                 spans.append(StyledSpan(" " * (widths[place] - cells(line.text) + 2)))
             lines.append(StyledLine(tuple(spans[:-1])))
     return lines
+
+
+def _short_bar(cell: str, width: int) -> str:
+    """A bar that has no room, shorter; any other cell as it is, to be wrapped."""
+    if len(cell) <= width or not set(cell) <= {"█", "░"}:
+        return cell
+    first, last = cell.find("█"), cell.rfind("█") + 1
+    if not last:
+        return "░" * width
+    begin = min(width - 1, first * width // len(cell))
+    end = max(begin + 1, round(last * width / len(cell)))
+    return "░" * begin + "█" * (end - begin) + "░" * (width - end)
 
 
 def _table_widths(rows: list[list[str]], width: int) -> list[int]:

@@ -43,6 +43,11 @@ def tool_lines(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine
     return lines + _output(said, width)
 
 
+def head_lines(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine]:
+    """A card whose change stands above it already."""
+    return _head(card_text(card, theme.folder), width, theme)
+
+
 def _head(said: CardText, width: int, theme: PaintTheme) -> list[StyledLine]:
     mark = StyledSpan(said.mark or MARK, MARK_STYLES[said.end])
     lead = f"{said.verb} " if said.verb else ""

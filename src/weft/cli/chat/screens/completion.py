@@ -86,7 +86,9 @@ class ChatCompleter:
         if not _is_command_name(before):
             return []
         built_in = [
-            OfferedCommand(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
+            OfferedCommand(each.name, each.shown, each.about, each.aliases)
+            for each in COMMANDS
+            if not (each.yields and any(own.name == each.name for own in self._known))
         ]
         names = {each.name: (each.name, *each.aliases) for each in [*built_in, *self._known]}
         found = [

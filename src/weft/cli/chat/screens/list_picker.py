@@ -97,8 +97,8 @@ class ListPicker:
         if key == "space" and self.words:
             return False
         for each in self.question.keys:
-            if each.key == key:
-                self._give(key, needs_row=each.needs_row)
+            if key in (each.key, *each.others):
+                self._give(each.key, needs_row=each.needs_row)
                 return True
         return False
 

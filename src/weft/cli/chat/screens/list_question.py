@@ -36,6 +36,8 @@ class ListKey(msgspec.Struct, frozen=True):
     word: str = ""
     """The word that means it where lines are typed; else the first of what it does."""
     needs_row: bool = True
+    others: tuple[str, ...] = ()
+    """Keys that do the same, for hands that know them; no list names them."""
 
     @property
     def typed(self) -> str:

@@ -7,9 +7,11 @@ cannot be drawn on, blocks have their usual layout without styles.
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 import anyio
@@ -17,7 +19,7 @@ import anyio.abc
 import anyio.to_thread
 import msgspec
 
-from weft.cli.chat.paint.plain_words import plain_lines, whole_plain_lines
+from weft.cli.chat.paint.plain_words import plain_lines, whole_plain_lines, wrapped_words
 from weft.cli.chat.paint.theme import ascii_text
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.list_picker import VISIBLE_ROWS, matching
@@ -38,7 +40,16 @@ from weft.cli.line_reader import LineReader
 from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
-from weft.view import AnswerBlock, AnyBlock, LiveArea, UserBlock
+from weft.permissions import EDITING_TOOLS
+from weft.view import (
+    AnswerBlock,
+    AnyBlock,
+    LiveArea,
+    PermissionBlock,
+    ThinkingBlock,
+    ToolCard,
+    UserBlock,
+)
 
 INPUTS = 1000
 FIRST_SECONDS = 30
@@ -46,6 +57,9 @@ FIRST_SECONDS = 30
 LOOK_SECONDS = 1.0
 TYPED_LINES = 20
 """Typed lines that are remembered until they come back as messages."""
+
+
+_KEY_HINT = re.compile(r" · Ctrl\+O$", re.MULTILINE)
 
 
 def still_working(before: float, now: float, verb: str = "working") -> str:
@@ -67,6 +81,7 @@ class PlainScreen(ChatScreen):
         """`in_words`: sentences instead of marks and layout; `folder` is the project."""
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")
         self._unicode = unicode
+        self._width = width
         self._in_words = in_words
         self._folder = folder
         self._painter = BlockRenderer(width=width, styled=False, coloured=False, unicode=unicode)
@@ -85,6 +100,8 @@ class PlainScreen(ChatScreen):
         self._reading = anyio.CancelScope()
         self._closed = anyio.Event()
         self._was_busy = False
+        self._changes_above = 0
+        """Changes that were shown with their question, and whose cards are still to come."""
         self._was_answer = False
         self._was_command = False
         """A command was typed: no turn will end to say that the next line is waited for."""
@@ -149,13 +166,25 @@ class PlainScreen(ChatScreen):
                 self._typed_lines.remove(block.text.strip())
                 continue
             if not self._in_words:
-                self._write(self._painter.paint(block))
+                self._write(self._painted(block))
                 continue
             lines = plain_lines(block, self._folder)
             # An answer comes in pieces: who speaks is said before the first.
             is_answer = isinstance(block, AnswerBlock)
             self._say(*(lines[1:] if is_answer and self._was_answer else lines))
             self._was_answer = is_answer
+
+    def _painted(self, block: AnyBlock) -> str:
+        is_change = isinstance(block, ToolCard) and block.name in EDITING_TOOLS
+        if isinstance(block, PermissionBlock):
+            self._changes_above += block.tool in EDITING_TOOLS
+        elif isinstance(block, ToolCard) and is_change and block.was_shown and self._changes_above:
+            self._changes_above -= 1
+            return self._painter.paint_head(block)
+        # No key is read here: a command shows what is folded.
+        return _KEY_HINT.sub(
+            "" if isinstance(block, ThinkingBlock) else " · /show", self._painter.paint(block)
+        )
 
     def view(self, title: str, *blocks: AnyBlock) -> None:
         if self._in_words:
@@ -171,8 +200,11 @@ class PlainScreen(ChatScreen):
         self._say(*whole_plain_lines(card, self._folder))
 
     def _say(self, *lines: str) -> None:
-        text = "".join(f"{line}\n" for line in lines)
+        text = "".join(f"{line}\n" for line in self._rows(lines))
         self._write(text if self._unicode else ascii_text(text))
+
+    def _rows(self, lines: Sequence[str]) -> Sequence[str]:
+        return wrapped_words(lines, _columns(self._width)) if self._in_words else lines
 
     async def _watch_time(self) -> None:
         while True:
@@ -312,7 +344,8 @@ class PlainScreen(ChatScreen):
             self._group.start_soon(self._read)
 
     async def _ask(self, label: str) -> str:
-        self._write(label)
+        # With room for an answer behind it.
+        self._write("\n".join(self._rows([f"{label.rstrip()}__"])).removesuffix("__") + " ")
         self._is_asking = True
         try:
             return await self._answered.receive()
@@ -404,6 +437,14 @@ def _list_prompt(question: ListQuestion) -> str:
         return f"Type {' or '.join([*keys, 'nothing to go back'])}. "
     more = f" Also: {', '.join(keys)}." if keys else ""
     return f"Type a number{level}, words to filter, or nothing to go back.{more} "
+
+
+def _columns(width: int) -> int:
+    """The columns of the window as it is now; `width` where there is none."""
+    try:
+        return os.get_terminal_size(1).columns or width
+    except OSError:
+        return width
 
 
 @contextmanager

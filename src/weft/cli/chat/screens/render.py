@@ -11,6 +11,7 @@ from functools import lru_cache
 from weft.cli.chat.paint.full_lines import whole_lines
 from weft.cli.chat.paint.record_lines import block_lines
 from weft.cli.chat.paint.theme import PaintTheme
+from weft.cli.chat.paint.tool_cards import head_lines
 from weft.view import (
     AgentsCard,
     AnyBlock,
@@ -54,6 +55,11 @@ class BlockRenderer:
             return ""
         gap = [] if isinstance(block, _CLOSE) else [""]
         return "".join(f"{line}\n" for line in [*gap, *lines])
+
+    def paint_head(self, card: ToolCard) -> str:
+        """A card of which only the outcome is new: its change stands above, in the question."""
+        lines = head_lines(card, self._width, self._theme)
+        return "".join(f"{self._theme.line(line)}\n" for line in lines)
 
     def paint_whole(self, block: AnyBlock) -> str:
         """The block unfolded, an empty line before it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from weft.cli.chat.paint.text_cells import next_grapheme, previous_grapheme
 
@@ -22,6 +23,15 @@ UNDO_STEPS = 500
 KILL_RING = 30
 
 _word_character = re.compile(r"\w")
+
+
+class StashedInput(NamedTuple):
+    """A line that was put aside, with its pastes and files."""
+
+    text: str
+    cursor: int
+    pastes: list[str]
+    files: dict[str, tuple[str, str]]
 
 
 class LineEditor:
@@ -88,6 +98,19 @@ class LineEditor:
         self._undo.clear()
         self._redo.clear()
         self._joins = ""
+
+    def take_out(self) -> StashedInput:
+        """All of the text, to be put back later; nothing is left."""
+        taken = StashedInput(self.text, self.cursor, [*self._pastes], {**self._files})
+        self.reset()
+        return taken
+
+    def put_in(self, taken: StashedInput) -> None:
+        """What was taken out, in place of what is there."""
+        self.reset()
+        self.text, self.cursor = taken.text, taken.cursor
+        self._pastes += taken.pastes
+        self._files |= taken.files
 
     def insert(self, text: str) -> None:
         """Type."""

@@ -17,7 +17,7 @@ from weft.cli.chat.screens.completion import ChatCompleter
 from weft.cli.chat.screens.line_input.editing_keys import edit
 from weft.cli.chat.screens.line_input.history_search import HistorySearch
 from weft.cli.chat.screens.line_input.input_rows import PLACEHOLDER, InputRows, input_rows
-from weft.cli.chat.screens.line_input.line_editor import LineEditor
+from weft.cli.chat.screens.line_input.line_editor import LineEditor, StashedInput
 from weft.cli.chat.screens.line_input.line_history import LineHistory
 from weft.cli.chat.screens.line_input.vi_keys import ViKeys
 from weft.cli.chat.screens.list_question import ListAnswer
@@ -119,6 +119,8 @@ class ChatInput:
         """What is asked for is not shown."""
         self._pasted_early = ""
         """What was pasted into the choice before the line that is asked for next."""
+        self._stashed: StashedInput | None = None
+        """What was put aside for a message in between."""
         self._search: HistorySearch | None = None
         self._menu: CompletionMenu | None = None
         self._wants_menu = anyio.Event()
@@ -163,7 +165,9 @@ class ChatInput:
             "todo": self._fold_todo,
             "model": lambda: self._host.tell(LineSubmitted("/model")),
             "keep": lambda: self._host.tell(KeepNoted()),
+            "effort": lambda: self._host.tell(LineSubmitted("/effort")),
             "picture": self._host.paste_picture,
+            "stash": self._stash,
         }
 
     # -- keys
@@ -347,6 +351,9 @@ class ChatInput:
         if text.startswith("/"):
             self._completer.used(text.split()[0])
         self.editor.reset()
+        if self._stashed is not None:
+            self.editor.put_in(self._stashed)
+            self._stashed = None
         self._menu, self._is_first = None, False
         if self._vi is not None:
             self._vi.insert_mode()
@@ -359,6 +366,20 @@ class ChatInput:
             self._send(later=True)
         else:
             self.editor.insert("\n")
+
+    def _stash(self) -> None:
+        """Put the line aside, or bring it back; what stood aside changes places with it."""
+        before, self._stashed = self._stashed, None
+        if self.editor.text.strip():
+            # It is found there if the chat ends before it was brought back.
+            self.history.add(self.editor.whole_text)
+            self._stashed = self.editor.take_out()
+        if before is not None:
+            self.editor.put_in(before)
+        elif self._stashed is None:
+            self._host.notify("nothing to put aside")
+        else:
+            self._host.notify("put aside; it comes back after the next message, or with this key")
 
     def _escape(self) -> None:
         """Stop the turn, else count towards Esc Esc."""

@@ -33,7 +33,9 @@ ACTIONS: Final[dict[str, KeyAction]] = {
     "todo": KeyAction(("c-t",), "Ctrl+T"),
     "model": KeyAction(("m-p",), "Alt+P"),
     "keep": KeyAction(("m-k",), "Alt+K"),
-    "picture": KeyAction(("c-v",), "Ctrl+V"),
+    "effort": KeyAction(("m-t",), "Alt+T"),
+    "picture": KeyAction(("c-v", "m-v"), "Ctrl+V"),
+    "stash": KeyAction(("c-s",), "Ctrl+S"),
 }
 _FIXED: Final = frozenset({"c-c", "c-d", "c-l", "c-m", "c-i", "c-x", "c-z", "c-["})
 _NAMED: Final = frozenset(

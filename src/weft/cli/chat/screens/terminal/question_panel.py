@@ -134,8 +134,9 @@ class QuestionPanel:
             return []
         # What is dangerous about an answer is seen as long as there is one to choose.
         rank = RowRank.DANGER if self.question.danger else RowRank.RULE
+        rule = self._rule(width, styles)
         return [
-            RankedRow(rank, 0, self._rule(width, styles)),
+            *(RankedRow(rank, number, row) for number, row in enumerate(rule)),
             *(RankedRow(RowRank.PREVIEW, -number, row) for number, row in enumerate(preview)),
             RankedRow(RowRank.BLANK, 0, ""),
         ]
@@ -178,20 +179,23 @@ class QuestionPanel:
             return 0
         return max(labels) - cells(clean_line(row.label))
 
-    def _rule(self, width: int, styles: RowStyles) -> str:
+    def _rule(self, width: int, styles: RowStyles) -> list[str]:
+        """The rule with its title, and what is dangerous: in red behind it, or below it whole."""
         question = self.question
         style = "you" if question.is_from_model else "ask"
         text = clean_line(question.rule)
         danger = clean_line(question.danger)
         if cells(text) + cells(danger) + 8 > width:
-            # Too narrow: the title alone, but never without its danger.
             text = text.partition(" ─ ")[0]
         head = f"── {text} " if text else ""
-        head = fit(head, max(4, width - cells(danger) - 4))
+        if danger and cells(head) + cells(danger) + 4 > width:
+            line = styles(style, fit(head, width) + "─" * max(0, width - cells(head)))
+            below = word_wrap(danger, width - 2)
+            return [line, *(f"  {styles('bold bad', row)}" for row in below)]
+        head = fit(head, max(4, width - 4))
         used = cells(head) + (cells(danger) + 3 if danger else 0)
-        red = f"{styles(style, '─ ')}{styles('bold bad', fit(danger, width - cells(head) - 3))} "
-        line = styles(style, "─" * (width - used))
-        return f"{styles(style, head)}{red if danger else ''}{line}"
+        red = f"{styles(style, '─ ')}{styles('bold bad', danger)} " if danger else ""
+        return [f"{styles(style, head)}{red}{styles(style, '─' * (width - used))}"]
 
     def _title(self, width: int, styles: RowStyles) -> list[RankedRow]:
         title = clean(self.question.title).strip("\n")

@@ -13,6 +13,8 @@ OUTPUT_ROWS = 4
 THOUGHT_ROWS = 2
 WIDEST_THOUGHT = 118
 """Longer rows are hard to read; answers keep to the same."""
+QUEUE_HINTS = ("Up edits · Esc stops and brings them back", "Up edits · Esc brings them back")
+"""The longest that fits is shown."""
 QUEUE_ROWS = 3
 RETRY_ROWS = 3
 _PREPARING_ROOM = 36
@@ -125,10 +127,10 @@ class RegionRows:
         return self._line([f"Waiting for {short_model(self._live.model)}"], "")
 
     def _line(self, parts: list[str], style: str) -> str:
-        """The parts, and which key stops it; what does not fit goes from the end."""
+        """The parts, and which key stops it; what does not fit goes from the end, the key last."""
         parts = [*parts, "Esc stops"]
         while len(parts) > 1 and cells(" · ".join(parts)) > self._width - 2:
-            parts.pop()
+            parts.pop(-2 if len(parts) > 2 else -1)
         text = fit(" · ".join(parts), self._width - 2)
         head, mark, rest = text.partition(" · ")
         shown = self._styles(style, head) + self._styles(style or "quiet", mark + rest)
@@ -220,8 +222,9 @@ class RegionRows:
             text = fit(clean_line(entry.text), self._width - 11)
             rows.append(self._styles("quiet", f"  {when:<5}  › {text}"))
             if number == 0 and hints:
-                hint = fit("Up edits · Esc stops and brings them back", self._width - 9)
-                rows.append(self._styles("quiet", f"         {hint}"))
+                room = self._width - 9
+                hint = next((each for each in QUEUE_HINTS if cells(each) <= room), QUEUE_HINTS[-1])
+                rows.append(self._styles("quiet", f"         {fit(hint, room)}"))
         if len(queue) > QUEUE_ROWS:
             rows.append(
                 self._styles("quiet", f"         … {len(queue) - QUEUE_ROWS} more · /queue")
