@@ -53,6 +53,8 @@ def carry_over(arguments: ParsedArguments) -> list[str]:
         raise UsageError("--resume-session-at needs --resume ID")
     if (text := arguments.text("settings")) is not None:
         said += _Settings(arguments).take(text)
+        # Taken as Claude Code has them: in our own words they would say something else.
+        del values["settings"]
     if (sources := arguments.text("setting_sources")) is not None:
         _restrict_sources(arguments, sources)
     _set_effort(arguments)
