@@ -13,6 +13,7 @@ from weft.errors import UsageError
 
 FARTHEST = 0.45
 """How alike an unknown option and the nearest one must be at least; below that it is noise."""
+_NEVER_EMPTY = ("session_id", "agent", "profile", "settings")
 _VERB_NAMES = tuple(verb.name for verb in VERBS)
 
 
@@ -230,7 +231,7 @@ class _Reader:
             return
         if value is None:
             value = self._value(option, name)
-        if not value and option.metavar in ("DIR", "FILE", "ID", "NAME", "SETTINGS"):
+        if not value and (option.metavar in ("DIR", "FILE") or key in _NEVER_EMPTY):
             raise UsageError(f"{name} needs a value: {name} {option.metavar}")
         if option.choices and value not in option.choices:
             raise UsageError(
