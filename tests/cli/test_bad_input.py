@@ -192,7 +192,7 @@ COMMAND_LINES = [
     BadInput(["resume"], "`weft -r` picks one; `weft -- resume` sends it as a prompt"),
     BadInput(["store", "pth"], "did you mean 'path'?"),
     BadInput(["hlep"], "there is no command 'hlep' (did you mean 'help'?)"),
-    BadInput(["serve", "--public"], "127.0.0.1 is reached from this one alone"),
+    BadInput(["serve", "--public"], "--public needs --host"),
     BadInput(["serve", "--host", "no host"], "'no host' can be reached from other machines"),
     BadInput(["doctor", "x"], "`weft doctor` takes no 'x'"),
     BadInput(["help", "nonsense"], "there is no command 'nonsense'"),

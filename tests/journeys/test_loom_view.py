@@ -79,7 +79,7 @@ def test_an_evening_with_a_tree(
     screen = window.wait_for("▸1 ● kept every thread", "2 ● remembered", "3 ● wove", "4 nodes")
     assert all(len(row) <= columns for row in screen.split("\n"))
     window.keys("l")
-    window.wait_for("one more story.▏" if columns > 40 else "story.▏", "depth 2")
+    window.wait_for("one more story.▏" if columns > 40 else "story.▏", "depth 1")
     window.keys("2")
     window.wait_for("2 ● ", "2 new branches", "6 nodes")
     window.keys("h", "=", "j", "=")

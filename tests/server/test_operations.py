@@ -38,6 +38,7 @@ OTHER = "another operation gives the same"
 LATER = "no route yet"
 
 WITHOUT_ROUTE: dict[str, str] = {
+    "app.program_mcp": "of a program that drives this process by its own channel",
     "session.session_id": HERE,
     "session.wait": "the events end with the session",
     "session.new_session": OTHER,

@@ -851,7 +851,7 @@ class App:
 
             await settle_fans(self._host)
         if self._store.liveness == "time":
-            from weft.runtime.lease_guard import guard_leases  # only over a network
+            from weft.runtime.ports.lease_guard import guard_leases  # only over a network
 
             guard = partial(guard_leases, self._store, self._host.suspend_all)
             self._supervisor.start(guard, "guard leases")
