@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.weft_program import WeftProgram, call, text
+from weft.project.agent_definitions import AgentDefinition
 
 REVIEWER = """---
 description: Reviews a change.
@@ -92,6 +93,27 @@ def test_a_resumed_session_stays_what_it_is(weft: WeftProgram, reviewer: str, fl
     done = weft.call("-p", flag, "--agent", "reviewer", "hi")
     assert done.returncode == 2
     assert done.stderr.startswith("weft: --agent can be given to a new session only")
+
+
+@pytest.mark.parametrize(
+    ("tools", "refused", "available", "chosen"),
+    [
+        (("read", "mcp__a__x"), (), ["read", "write", "mcp__*"], ["read", "mcp__a__x"]),
+        (("read", "mcp__a__x"), (), ["read", "write"], ["read"]),
+        (("mcp__a",), (), ["read", "mcp__a__x", "mcp__b__y"], ["mcp__a__x"]),
+        (("mcp__a__x", "mcp__b__y"), (), ["mcp__b"], ["mcp__b__y"]),
+        (None, (), ["read", "mcp__*"], ["read", "mcp__*"]),
+        (None, ("mcp__a__x", "read"), ["read", "write", "mcp__*"], ["write"]),
+        (("mcp__a__*", "mcp__b__*"), ("mcp__a__x",), ["mcp__*"], ["mcp__b__*"]),
+        (("mcp__a__x",), ("mcp__a",), ["mcp__*"], []),
+    ],
+)
+def test_an_agent_has_no_tools_of_servers_but_those_that_both_sides_name(
+    tools: tuple[str, ...] | None, refused: tuple[str, ...], available: list[str], chosen: list[str]
+) -> None:
+    """Nor any that it may not have."""
+    definition = AgentDefinition(name="a", tools=tools, disallowed=refused)
+    assert definition.choose_to_begin(available) == chosen
 
 
 def setting(weft: WeftProgram, name: str, *flags: str) -> str:

@@ -266,9 +266,7 @@ def _tools_of_agent(options: SessionOptions, definition: AgentDefinition) -> lis
 
     known = builtin_tool_names(has_skills=True, has_agents=True, has_servers=True)
     available = options.tools if options.tools is not None else [*known, "mcp__*"]
-    # Those of servers are known once they run: they are taken as they are named.
-    named = [name for name in definition.tools or () if name.startswith("mcp__")]
-    return list(dict.fromkeys([*definition.choose(available), *named]))
+    return definition.choose_to_begin(available)
 
 
 def note_of_level(

@@ -33,6 +33,8 @@ MOST_AGENTS: Final = 500
 """Files that are tried of a project, and as many of the user's own."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 ALL_TOOLS: Final = "*"
+_OF_SERVERS: Final = "mcp__"
+_EVERY: Final = "mcp__*"
 
 GENERAL: Final = "general"
 _FOREIGN_MODES: Final[dict[str, Mode]] = {
@@ -70,6 +72,34 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
             for name in available
             if (self.tools is None or name in self.tools) and name not in self.disallowed
         )
+
+    def choose_to_begin(self, available: Iterable[str]) -> list[str]:
+        """The same for a session that begins as this agent: of the tools of servers, which are
+        known once those run, there are only names and patterns yet.
+
+        A pattern that covers what the agent may not have is left out whole.
+        """
+        there = list(available)
+        own = [name for name in self.choose(there) if not name.startswith(_OF_SERVERS)]
+        given = [name for name in there if name.startswith(_OF_SERVERS)]
+        wanted = [_EVERY] if self.tools is None else self.tools
+        both = [name for name in given if any(_covers(each, name) for each in wanted)]
+        both += [name for name in wanted if any(_covers(each, name) for each in given)]
+        refused = [name for name in self.disallowed if name.startswith(_OF_SERVERS)]
+        kept = [
+            name
+            for name in both
+            if not any(_covers(each, name) or _covers(name, each) for each in refused)
+        ]
+        return list(dict.fromkeys([*own, *kept]))
+
+
+def _covers(pattern: str, name: str) -> bool:
+    """Whether a pattern of tools of servers means a name; `mcp__server` means all of that one."""
+    from fnmatch import fnmatchcase  # few agents name such tools
+
+    is_one = pattern.startswith(_OF_SERVERS)
+    return is_one and (fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}__*"))
 
 
 class AgentDefinitions(msgspec.Struct, frozen=True, kw_only=True):
