@@ -868,6 +868,7 @@ export interface MarkdownCommand {
 export interface McpAnswerBody {
   input_id?: string | null;
   allowed: boolean;
+  digest?: string;
 }
 /** An MCP server as it is written in a file. */
 export interface McpEntryBody {
@@ -892,6 +893,7 @@ export interface McpQuestion {
   network?: boolean;
   is_sandboxed?: boolean;
   had_answer?: boolean;
+  digest?: string;
 }
 /** From which file; null: the first that has it. */
 export interface McpScopeBody {

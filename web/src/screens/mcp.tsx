@@ -94,7 +94,7 @@ export function McpQuestions(): JSX.Element {
 
 /** A server that the project names runs nothing before the person has said so. */
 export function McpAsked({ question, done }: { question: McpQuestion; done: (found: McpOverview | null) => void }): JSX.Element {
-  const answer = (allowed: boolean) => (): void => void attempt(send<McpOverview>("POST", mcpPath(question.name, "answer"), { allowed })).then((found) => { done(found); if (found) say("ok", `${question.name} ${allowed ? "may be used here, as it is now" : "is not used here"}.`); });
+  const answer = (allowed: boolean) => (): void => void attempt(send<McpOverview>("POST", mcpPath(question.name, "answer"), { allowed, digest: question.digest })).then((found) => { done(found); if (found) say("ok", `${question.name} ${allowed ? "may be used here, as it is now" : "is not used here"}.`); });
   const facts = [question.is_remote ? "" : `${question.is_sandboxed === false ? "without the sandbox" : "in the sandbox"}, ${question.network ? "with" : "without"} the network`, question.variables?.length ? `gets your variables ${question.variables.join(", ")}` : "", ...(question.environ ?? []).map((each) => `sets ${each}`), ...(question.headers ?? []).map((each) => `sends ${each}`)].filter(Boolean);
   return (
     <section class="notice warn mcp-asked" aria-label={`MCP server ${question.name}`}>

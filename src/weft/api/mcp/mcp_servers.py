@@ -123,14 +123,15 @@ class AppMcp:
         self._servers.read_again()
         return str(ProjectServers(self._project).path if each == "project" else own.path)
 
-    def answer(self, name: str, answer: Answer) -> None:
-        """Remember what the user says about a server that the project names.
+    def answer(self, name: str, answer: Answer, digest: str = "") -> None:
+        """Remember what the user says about a server that the project names; `digest` is that of
+        the question which they saw.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is none, or it is another than the user saw.
         """
         self._named(name)
-        self._servers.answer(name, answer)
+        self._servers.answer(name, answer, digest)
 
     def reset_choices(self) -> int:
         """Forget what the user said about servers of this project; returns how many there were."""

@@ -37,7 +37,7 @@ async def _ask(question: Any, servers: AppMcp, screen: ChatScreen) -> None:
         )
     )
     if chosen in (1, 2):
-        servers.answer(question.name, "yes" if chosen == 1 else "no")
+        servers.answer(question.name, "yes" if chosen == 1 else "no", question.digest)
     said = "may be started" if chosen == 1 else "is not started"
     screen.show(NoteBlock(text=f"{name} {said}", level="quiet"))
 

@@ -72,6 +72,8 @@ class ServerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     is_sandboxed: bool
     had_answer: bool
     """There was an answer before it changed."""
+    digest: str = ""
+    """Of the entry that is asked about."""
 
 
 class ProjectMcpServers:
@@ -148,20 +150,27 @@ class ProjectMcpServers:
                 network=server.entry.network,
                 is_sandboxed=server.entry.is_sandboxed,
                 had_answer=self.choices.knows(self.project, server.name),
+                digest=server.digest,
             )
             for server in self.configured.servers.values()
             if self.why_unusable(server) == _UNTRUSTED
         ]
 
-    def answer(self, name: str, answer: Answer) -> None:
-        """Remember what the user says about a server of the project, as it is now.
+    def answer(self, name: str, answer: Answer, digest: str = "") -> None:
+        """Remember what the user says about a server of the project, as it is now; `digest` is that
+        of the question which they saw.
 
         Raises:
-            UsageError: there is none, or it cannot be written down.
+            UsageError: there is none, it is another than the user saw, or it cannot be written
+                down.
         """
         server = self.configured.servers.get(name)
         if server is None or server.is_users:
             raise UsageError(f"the project names no MCP server {name!r}")
+        if digest and digest != server.digest:
+            raise UsageError(
+                f"the MCP server {name} is another now than you were shown; look again"
+            )
         self.choices.keep(self.project, server, answer)
 
     # -- their records and their lives

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from weft.app import App
 from weft.server.operation import ApiCall, ApiOperation, ChangeBody, Method
 
 McpScope: TypeAlias = Literal["local", "project", "user"]
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class McpServerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,8 @@ class McpQuestion(msgspec.Struct, frozen=True, kw_only=True):
     is_sandboxed: bool = True
     had_answer: bool = False
     """There was an answer before it changed."""
+    digest: str = ""
+    """Of the entry that is asked about."""
 
 
 class McpOverview(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,52 +99,76 @@ class McpAnswerBody(ChangeBody, frozen=True, kw_only=True):
     """Whether a server that the project names may be used."""
 
     allowed: bool
+    digest: str = ""
+    """Of the question that is answered: of another entry nothing is remembered."""
 
 
 async def _overview(call: ApiCall) -> McpOverview:
-    return _seen(await call.app())
+    return await _seen(call)
 
 
-def _seen(app: App) -> McpOverview:
-    found = app.mcp
+async def _seen(call: ApiCall) -> McpOverview:
+    found = (await call.app()).mcp
     rows = [msgspec.convert(each, McpServerRow, from_attributes=True) for each in found.status()]
     asked = [msgspec.convert(each, McpQuestion, from_attributes=True) for each in found.questions()]
-    return McpOverview(servers=rows, questions=asked, problems=found.problems)
+    return await _shown(call, McpOverview(servers=rows, questions=asked, problems=found.problems))
+
+
+async def _shown(call: ApiCall, found: T) -> T:
+    """What a caller may see: who only reads, no secrets, which entries may hold.  Who answers for a
+    server sees what is written, so that nothing of it is hidden from them.
+    """
+    if call.request.scope["weft.role"] != "viewer":
+        return found
+    redact = (await call.app()).host.services.redact
+    return msgspec.convert(_masked(msgspec.to_builtins(found), redact), type(found))
+
+
+def _masked(value: Any, redact: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {key: _masked(each, redact) for key, each in value.items() if key != "digest"}
+        case list() | tuple():
+            return [_masked(each, redact) for each in value]
+    return value
 
 
 async def _details(call: ApiCall) -> McpServerDetails:
     found = (await call.app()).mcp.described(call.path["server"])
-    return msgspec.convert(found, McpServerDetails)
+    return await _shown(call, msgspec.convert(found, McpServerDetails))
 
 
 async def _add(call: ApiCall) -> McpOverview:
     app = await call.app()
     app.mcp.add(call.path["server"], call.body.entry, call.body.scope)
-    return _seen(app)
+    return await _seen(call)
 
 
 async def _remove(call: ApiCall) -> McpOverview:
     app = await call.app()
     app.mcp.remove(call.path["server"], call.body.scope)
-    return _seen(app)
+    return await _seen(call)
 
 
 async def _answer(call: ApiCall) -> McpOverview:
     app = await call.app()
-    app.mcp.answer(call.path["server"], "yes" if call.body.allowed else "no")
-    return _seen(app)
+    body: McpAnswerBody = call.body
+    app.mcp.answer(call.path["server"], "yes" if body.allowed else "no", body.digest)
+    return await _seen(call)
 
 
 async def _restart(call: ApiCall) -> McpOverview:
     app = await call.app()
     await app.mcp.restart(call.path["server"])
-    return _seen(app)
+    return await _seen(call)
 
 
 async def _logout(call: ApiCall) -> McpOverview:
     app = await call.app()
     app.mcp.logout(call.path["server"])
-    return _seen(app)
+    return await _seen(call)
 
 
 def _on_server(
