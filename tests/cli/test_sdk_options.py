@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.stream_json_driver import ASKS, STREAMS, SdkDriver, answer, user
 from tests.support.weft_program import WeftProgram, call, lines
+from weft.cli.agent_sdk.sdk_options import carry_over
+from weft.cli.parse import parse
 from weft.errors import UsageError
 
 PLAIN = (*STREAMS, "--verbose")
@@ -44,6 +46,11 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "files of the sandbox": settings(sandbox={"filesystem": {"denyRead": ["/x"]}}),
     "commands in the sandbox alone": settings(sandbox={"allowUnsandboxedCommands": False}),
     "unknown sandbox key": settings(sandbox={"strict": True}),
+    "variable that cannot be set": settings(env={"A=B": "c"}),
+    "format that is taken back": (
+        *("--input-format=stream-json", "--input-format", "text", "--setting-sources="),
+        "hi",
+    ),
     "servers of the settings": settings(disabledMcpjsonServers=["x"]),
     "unknown key": settings(forbidEverything=True),
 }
@@ -138,6 +145,14 @@ def test_rules_of_the_settings_deny_ask_and_allow(weft: WeftProgram) -> None:
     assert sorted(path.name for path in weft.project.glob("*.txt")) == ["yes.txt"]
 
 
+def test_a_sandbox_that_is_asked_for_has_no_network_whatever_is_configured() -> None:
+    """The program names the addresses that may be reached; all of them are more than that."""
+    words = settings(sandbox={"enabled": True, "network": {"allowedDomains": ["a.example"]}})
+    arguments = parse([*PLAIN, "--set", "sandbox.network=true", *words])
+    carry_over(arguments)
+    assert arguments.many("set")[-2:] == ("sandbox.mode=on", "sandbox.network=false")
+
+
 def test_settings_name_the_mode_the_model_and_more_folders(
     weft: WeftProgram, tmp_path: Path
 ) -> None:
@@ -193,18 +208,12 @@ def test_without_the_project_as_a_source_its_files_do_not_count(weft: WeftProgra
     ],
 )
 def test_how_hard_the_model_thinks(weft: WeftProgram, words: tuple[str, ...], level: str) -> None:
-    from weft.cli.agent_sdk.sdk_options import carry_over
-    from weft.cli.parse import parse
-
     arguments = parse([*PLAIN, *words])
     carry_over(arguments)
     assert arguments.text("effort") == level
 
 
 def test_a_number_of_tokens_that_is_none_is_refused() -> None:
-    from weft.cli.agent_sdk.sdk_options import carry_over
-    from weft.cli.parse import parse
-
     with pytest.raises(UsageError, match="--max-thinking-tokens"):
         carry_over(parse([*PLAIN, "--max-thinking-tokens", "many"]))
 

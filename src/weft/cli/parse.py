@@ -89,9 +89,15 @@ def parse(argv: list[str]) -> ParsedArguments:
 
 def _run_options(argv: list[str]) -> tuple[CommandOption, ...]:
     """The options of a run; a program that drives us may give more."""
-    # Not `pairwise`, whose module costs start-up time.
-    at = argv.index("--input-format") + 1 if "--input-format" in argv else len(argv)
-    if "--input-format=stream-json" in argv or argv[at : at + 1] == ["stream-json"]:
+    # The last one counts, as when it is read: otherwise what restricts would be taken and not done.
+    given = ""
+    for at, word in enumerate(argv):
+        if word == "--":
+            break
+        name, has_value, value = word.partition("=")
+        if name == "--input-format":
+            given = value if has_value else "".join(argv[at + 1 : at + 2])
+    if given == "stream-json":
         from weft.cli.agent_sdk.option_table import SDK_OPTIONS  # only for programs
 
         return (*SDK_OPTIONS, *run_options())

@@ -173,13 +173,17 @@ class _Settings:
 
     def _environment(self, table: Any) -> None:
         for name, value in _object(table, "env").items():
-            os.environ[name] = str(value)
+            try:
+                os.environ[name] = str(value)
+            except ValueError as error:
+                raise UsageError(f"--settings: env: {name!r} cannot be set: {error}") from error
 
     def _sandbox(self, table: Any) -> None:
         for key, value in _object(table, "sandbox").items():
             if key == "enabled" and value is True:
-                # The program relies on it: where there is none, no command runs.
-                self._add("set", ["sandbox.mode=on"])
+                # The program relies on it: where there is none, no command runs.  Theirs lets some
+                # addresses through at most, ours all or none.
+                self._add("set", ["sandbox.mode=on", "sandbox.network=false"])
             elif key not in _WIDENS and not (key == "allowUnsandboxedCommands" and value is True):
                 raise UsageError(f"--settings: sandbox.{key} is not supported; leave it out")
 
@@ -190,7 +194,7 @@ _WIDENS: Final = frozenset(
         *("ignoreViolations", "enableWeakerNestedSandbox", "bwrapPath", "socatPath"),
     }
 )
-"""Keys of the sandbox that only make it wider than ours, which has no network, ever is."""
+"""Keys of the sandbox that only make it wider than ours, which has no network then, ever is."""
 _COMFORT: Final = frozenset(
     {
         *("$schema", "alwaysThinkingEnabled", "apiKeyHelper", "attribution", "autoUpdatesChannel"),
