@@ -78,7 +78,6 @@ WITHOUT_ROUTE: dict[str, str] = {
     "app.loom": HERE,
     "app.index": HERE,
     "app.memory": HERE,
-    "app.program_mcp": HERE,
     "app.aclose": HERE,
     "app.change_setting": OTHER,
     "app.shown_settings": OTHER,

@@ -21,6 +21,8 @@ LONGEST: Final = 8192
 """Characters of a key."""
 SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie")
 """Words in the names of fields and headers whose values are secrets."""
+_PASSWORD: Final = r"(://[^:/?#@\s]*:)[^\s?#]*@"
+_PASSWORD_WORD: Final = r"(?i)([?&][a-z]*password=)[^&#\s]*"
 
 
 class SavedKey(msgspec.Struct, frozen=True):
@@ -218,10 +220,18 @@ def is_secret_field(name: str) -> bool:
 
 
 def masked_setting(value: Any, name: str = "") -> Any:
-    """A setting without the keys that stand in it."""
+    """A setting without the keys that stand in it, and the passwords in addresses."""
     if isinstance(value, dict):
         return {inner: masked_setting(each, inner) for inner, each in value.items()}
-    return "…" if value and isinstance(value, str) and is_secret_field(name) else value
+    if not value or not isinstance(value, str):
+        return value
+    if is_secret_field(name):
+        return "…"
+    if "://" not in value:
+        return value
+    import re  # few settings are addresses
+
+    return re.sub(_PASSWORD_WORD, r"\1…", re.sub(_PASSWORD, r"\1…@", value))
 
 
 def key_variables() -> dict[str, tuple[str, ...]]:
