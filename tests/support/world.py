@@ -89,9 +89,8 @@ class World:
                 **(config or {}),
             },
             environ=self.environ,
-            providers={"scripted": ScriptedProvider(named)},
             sleep=sleep or self._wait,
-            **parts,
+            **{"providers": {"scripted": ScriptedProvider(named)}, **parts},
         )
 
     @property

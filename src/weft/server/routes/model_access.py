@@ -72,7 +72,11 @@ async def _save_key(call: ApiCall) -> ModelAccess:
     provider = provider_of_key(key) if named == "any" else named
     if provider not in key_variables():
         raise UsageError("say whose key it is: its beginning does not tell")
-    await (await call.app()).save_key(provider, key)
+    profile = (await call.app()).config.get("profile")
+    # The other projects that are open would not know of it before the server is started again.
+    for app in call.parts.projects.apps:
+        if app.config.get("profile") == profile:
+            await app.save_key(provider, key)
     return await _access(call)
 
 
