@@ -39,8 +39,12 @@ REPEATABLE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 logger = logging.getLogger(__name__)
 
 
-async def connect(settings: PostgresSettings, tenant: int | None = None) -> Connection:
+async def connect(
+    settings: PostgresSettings, tenant: int | None = None, *, silence_seconds: float = 8.0
+) -> Connection:
     """A connection of our own, outside any pool, for the statements of one tenant.
+
+    The server ends it when its other end was not heard of for `silence_seconds`.
 
     Raises:
         StoreUnavailable: the address is wrong, or this user may not come in.
@@ -51,13 +55,13 @@ async def connect(settings: PostgresSettings, tenant: int | None = None) -> Conn
             settings.dsn,
             timeout=settings.answer_seconds,
             command_timeout=settings.answer_seconds,
-            server_settings=server_settings(tenant),
+            server_settings=server_settings(tenant, silence_seconds),
         )
     except Exception as error:
         raise explained(error) from error
 
 
-def server_settings(tenant: int | None) -> dict[str, str]:
+def server_settings(tenant: int | None, silence_seconds: float = 8.0) -> dict[str, str]:
     """What every connection sets."""
     found = {
         "application_name": "weft",
@@ -66,13 +70,15 @@ def server_settings(tenant: int | None) -> dict[str, str]:
         "timezone": "UTC",
         # An answer means that it is on the disk; the server's own default may be weaker.
         "synchronous_commit": "on",
+        # A lock that is had must show what was committed before, within a transaction too.
+        "default_transaction_isolation": "read committed",
         # Each group is one call with the same plan; planning it anew takes longer than running it.
         "plan_cache_mode": "force_generic_plan",
         "jit": "off",
-        "tcp_keepalives_idle": "3",
+        "tcp_keepalives_idle": str(max(1, round(silence_seconds) - 5)),
         "tcp_keepalives_interval": "1",
         "tcp_keepalives_count": "3",
-        "tcp_user_timeout": "8000",
+        "tcp_user_timeout": str(round(silence_seconds * 1000)),
     }
     if tenant is not None:
         found["weft.tenant"] = str(tenant)

@@ -23,19 +23,29 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
-import asyncpg
 import msgspec
 
-from weft.errors import OutcomeUnknown, StoreOutage, WeftError
+from weft.errors import OutcomeUnknown, StoreError, StoreOutage, WeftError
 from weft.store.base import Append, DraftChunk
-from weft.store.postgres.connection import LOST, REPEATABLE, Connection, close, connect, explained
+from weft.store.postgres.connection import (
+    LOST,
+    REPEATABLE,
+    Connection,
+    close,
+    connect,
+    explained,
+)
 from weft.store.postgres.group import APPEND, CommitGroup
-from weft.store.postgres.registration import ProcessRegistration
+from weft.store.postgres.registration import ProcessRegistration, elapsed
 from weft.store.postgres.settings import PostgresSettings
 from weft.store.postgres.store_tasks import StoreTasks
 from weft.store.threads import settle
 
 MOST_IN_A_GROUP = 1000
+MOST_BYTES_IN_A_GROUP = 16 << 20
+"""A call of the database has at most 1 GB, and its memory is several times that of the group."""
+_SLOWEST_BYTES = 1 << 20
+"""What a second is enough for, of large content."""
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
 
@@ -90,9 +100,6 @@ class WriteLane:
         """Of the last group that was answered."""
         self._is_unsure = False
         """Set while the number that the database has is not known."""
-        self.confirmed = time.monotonic()
-        """When something was last sent that the database has answered: others may count this
-        process as dead a while after this, and not sooner."""
         self._tasks = StoreTasks()
         self._task: asyncio.Task[None] | None = None
 
@@ -133,6 +140,7 @@ class WriteLane:
             first = self._jobs[0]
             try:
                 if isinstance(first, WorkJob):
+                    await self._beat_if_due()
                     await self._work(self._jobs.popleft())  # type: ignore[arg-type]
                 else:
                     await self._commit(self._collect())
@@ -153,24 +161,32 @@ class WriteLane:
                 await self._beat()
         return True
 
+    async def _beat_if_due(self) -> None:
+        """Among jobs that are no sign of life themselves."""
+        if self._registration.silent_seconds >= self._settings.times.beat_seconds:
+            await self._beat()
+
     async def _beat(self) -> None:
-        began = time.monotonic()
+        began = elapsed()
         try:
-            is_known = await self._registration.beat(await self._living())
+            if not await self._registration.beat(await self._living()):
+                await self._register_again()
         except Exception as error:
             await self._drop()
             logger.debug("a sign of life was not answered: %s", error)
             return
-        self.confirmed = began
-        if not is_known:
-            await self._register_again()
+        self._registration.confirm(began)
 
     def _collect(self) -> list[AppendJob | DraftJob]:
         """All appends and drafts that wait in front of anything else."""
         group: list[AppendJob | DraftJob] = []
+        room = MOST_BYTES_IN_A_GROUP
         while self._jobs and len(group) < MOST_IN_A_GROUP:
             job = self._jobs[0]
             if isinstance(job, WorkJob):
+                break
+            room -= _bytes_of(job)
+            if room < 0 and group:
                 break
             group.append(job)
             self._jobs.popleft()
@@ -179,50 +195,51 @@ class WriteLane:
     # -- groups
 
     async def _commit(self, jobs: Sequence[AppendJob | DraftJob]) -> None:
-        group = CommitGroup()
-        for number, job in enumerate(jobs):
-            if isinstance(job, AppendJob):
-                group.add_job(number, job.appends)
-            else:
-                group.add_draft(job.chunk)
         try:
-            outcome, watched = await self._send(group)
-        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
-            await self._one_by_one(jobs, error)
+            group = _group_of(jobs)
+            outcome, watched = await self._send(group, sum(map(_bytes_of, jobs)))
+        except WeftError as error:
+            self._fail(jobs, error)
             return
         except Exception as error:
-            self._fail(jobs, error)
+            await self._one_by_one(jobs, error)
             return
         self._answer(jobs, group.refusals(outcome), watched)
 
-    async def _send(self, group: CommitGroup) -> tuple[str, Sequence[int]]:
+    async def _send(self, group: CommitGroup, size: int) -> tuple[str, Sequence[int]]:
         """Have a group carried out, once, however often it takes.
 
         Raises:
             OutcomeUnknown: the answer stayed lost.
-            StoreOutage: it was never sent.
+            StoreUnavailable: it was never sent.
         """
         was_sent = False
+        last: Exception = StoreOutage("the database was not asked")
+        seconds = self._settings.answer_seconds + size / _SLOWEST_BYTES
         async for _ in self._tries():
             try:
                 db = await self._living()
                 if not was_sent and self._is_unsure:
-                    self._number = await self._registration.last_commit(db)
+                    self._number = await self._registration.use_up_number(db)
                     self._is_unsure = False
-                began = time.monotonic()
+                began = elapsed()
                 was_sent = True
                 arguments = group.arguments(*self._registration.key, self._number + 1)
-                outcome, watched = await db.fetchrow(APPEND, *arguments)  # type: ignore[misc]
-            except REPEATABLE:
-                continue
-            except (*LOST, StoreOutage) as error:
+                answer = await db.fetchrow(APPEND, *arguments, timeout=seconds)
+                outcome, watched = answer  # type: ignore[misc]
+                if await self._is_settled(outcome):
+                    self._number += 1
+                    self._registration.confirm(began)
+                    return outcome, watched
+            except REPEATABLE as error:
+                last = error
+            except (*LOST, StoreError) as error:
+                # Where it was sent before, a user that may not come in again leaves open as well
+                # what became of it.
+                if not was_sent and not isinstance(error, (*LOST, StoreOutage)):
+                    raise
                 await self._drop()
-                last: Exception = error
-                continue
-            if await self._is_settled(outcome):
-                self._number += 1
-                self.confirmed = began
-                return outcome, watched
+                last = error
         self._is_unsure = True
         if was_sent:
             raise OutcomeUnknown(
@@ -254,7 +271,7 @@ class WriteLane:
         self._number = 0
 
     async def _one_by_one(self, jobs: Sequence[AppendJob | DraftJob], error: Exception) -> None:
-        """One job of a group is more than the database takes: it fails alone."""
+        """One job of a group is not what the database takes: it fails alone."""
         if len(jobs) == 1:
             self._fail(jobs, explained(error))
             return
@@ -285,7 +302,7 @@ class WriteLane:
         for job in jobs:
             if isinstance(job, AppendJob):
                 # Each its own: an exception that several tasks raise mixes up their tracebacks.
-                settle(job.future, None, type(told)(*told.args))
+                settle(job.future, None, _copy_of(told))
 
     # -- work
 
@@ -294,7 +311,6 @@ class WriteLane:
         async for _ in self._tries():
             try:
                 db = await self._living()
-                began = time.monotonic()
                 async with db.transaction():
                     result = await job.work(db)
             except REPEATABLE as error:
@@ -307,7 +323,6 @@ class WriteLane:
                 settle(job.future, None, told or explained(error))
                 return
             else:
-                self.confirmed = began
                 settle(job.future, result, None)
                 return
         settle(job.future, None, explained(last))
@@ -333,3 +348,30 @@ class WriteLane:
         """A connection that saw an error is never used again."""
         db, self._db = self._db, None
         await close(db)
+
+
+def _group_of(jobs: Sequence[AppendJob | DraftJob]) -> CommitGroup:
+    group = CommitGroup()
+    for number, job in enumerate(jobs):
+        if isinstance(job, AppendJob):
+            group.add_job(number, job.appends)
+        else:
+            group.add_draft(job.chunk)
+    return group
+
+
+def _bytes_of(job: AppendJob | DraftJob) -> int:
+    """About what a job weighs."""
+    if isinstance(job, DraftJob):
+        return job.weight
+    return sum(
+        sum([len(blob.data) for blob in one.blobs]) + sum([len(r.body) for r in one.records])
+        for one in job.appends
+    )
+
+
+def _copy_of(error: Exception) -> Exception:
+    """The same error, without a call of its class: not all of them take their own arguments."""
+    again = type(error).__new__(type(error), *error.args)
+    vars(again).update(vars(error))
+    return again

@@ -68,7 +68,9 @@ async def _apply(db: Connection, version: int) -> None:
     if version >= VERSION:
         return
     if version == 0:
-        await db.execute(f"create schema if not exists {SCHEMA}")
+        # Where an administrator has made it, this user may have no right to make one.
+        if await db.fetchval("select to_regnamespace($1) is null", SCHEMA):
+            await db.execute(f"create schema {SCHEMA}")
         await db.execute("create table weft.meta (key text primary key, value integer not null)")
         await db.execute("insert into weft.meta values ('version', 0), ('min_writer', 1)")
     for names in VERSIONS[version:]:

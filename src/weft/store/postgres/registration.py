@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from weft.store.base import Owner
 from weft.store.postgres.connection import Connection
 from weft.store.postgres.settings import PostgresSettings
@@ -30,6 +32,17 @@ _REPLACE = """
 _BEAT = """
     update processes set seen = clock_timestamp() where tenant = $1 and process_no = $2
 """
+_NEXT = """
+    update processes set last_commit = last_commit + 1, last_outcome = '[]'
+    where tenant = $1 and process_no = $2 returning last_commit
+"""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""It goes on while the machine sleeps, as the clock of the database does."""
+
+
+def elapsed() -> float:
+    """Seconds since the machine started."""
+    return time.clock_gettime(_CLOCK)
 
 
 class ProcessRegistration:
@@ -40,6 +53,17 @@ class ProcessRegistration:
         self.owner = owner
         self._settings = settings
         self.process_no = 0
+        self._confirmed = elapsed()
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since the last sign of life was sent that the database has answered: others may count
+        this process as dead a while after that, and not sooner."""
+        return elapsed() - self._confirmed
+
+    def confirm(self, sent: float) -> None:
+        """Note that a sign of life was answered, by the time when it was sent."""
+        self._confirmed = max(self._confirmed, sent)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -74,15 +98,14 @@ class ProcessRegistration:
         """Say that this process lives; False where it was given up."""
         return (await db.execute(_BEAT, *self.key)) != "UPDATE 0"
 
-    async def last_commit(self, db: Connection) -> int:
-        """The number of the last group that was carried out.
+    async def use_up_number(self, db: Connection) -> int:
+        """The number of the last group, after the next one was used up: a group whose answer was
+        given up may still be on its way, and must neither be carried out after this nor answer
+        for another.
 
-        It waits for one that may still be running.
+        It waits for one that is running.
         """
-        found = await db.fetchval(
-            "select last_commit from processes where tenant = $1 and process_no = $2 for update",
-            *self.key,
-        )
+        found = await db.fetchval(_NEXT, *self.key)
         if found is None:
             await self.register(db)
         return int(found or 0)

@@ -19,8 +19,8 @@ import asyncpg
 from weft.errors import StoreError
 from weft.store.follower import FollowerBell
 from weft.store.postgres import reader
-from weft.store.postgres.connection import LOST, Connection, connect
-from weft.store.postgres.registration import ProcessRegistration
+from weft.store.postgres.connection import LOST, Connection, close, connect
+from weft.store.postgres.registration import ProcessRegistration, elapsed
 from weft.store.postgres.settings import PostgresSettings
 from weft.store.postgres.store_tasks import StoreTasks
 from weft.store.postgres.text_codec import stored
@@ -33,6 +33,17 @@ _RING_SECONDS = 0.02
 _AGAIN_SECONDS = 1.0
 _MOST_PAYLOAD = 7_000
 """Bytes; Postgres takes 8,000."""
+
+_WATCH = """
+    with locked as materialized (
+        select stream_no from streams
+        where tenant = $1 and process_no is distinct from $2 and name = any ($3)
+        order by name for update
+    )
+    update streams s set watched_until = clock_timestamp() + $4 * interval '1 second'
+    from locked l where s.tenant = $1 and s.stream_no = l.stream_no
+"""
+"""In the order in which appends lock them."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +69,8 @@ class SideChannel:
 
     def open(self) -> None:
         """Begin."""
-        for work in (self._poll, self._ring, self._hold):
-            self._tasks.start(_for_ever(work), f"weft{work.__name__}")
+        for work in (self._poll, self._ring, self._hold, self._beat):
+            self._tasks.start(self._repeat(work), f"weft{work.__name__}")
 
     async def end(self) -> None:
         """End the tasks and close the connection."""
@@ -90,6 +101,20 @@ class SideChannel:
             self._locked = self._registration.process_no
         await asyncio.sleep(_AGAIN_SECONDS)
 
+    async def _beat(self) -> None:
+        """Say that this process lives while the lane is busy with something long."""
+        times = self._settings.times
+        await asyncio.sleep((times.grace_seconds - times.beat_seconds) / 2)
+        if self._registration.silent_seconds < (times.grace_seconds + times.beat_seconds) / 2:
+            return
+        db = await self._living()
+        began = elapsed()
+        async with self._busy, db.transaction():
+            await db.execute("set local synchronous_commit = on")
+            is_known = await self._registration.beat(db)
+        if is_known:
+            self._registration.confirm(began)
+
     # -- following
 
     def _on_sleepers(self, are_there: bool) -> None:
@@ -119,8 +144,7 @@ class SideChannel:
         if not due:
             return
         await db.execute(
-            """update streams set watched_until = clock_timestamp() + $4 * interval '1 second'
-               where tenant = $1 and process_no is distinct from $2 and name = any ($3)""",
+            _WATCH,
             *self._registration.key,
             [stored(each) for each in due],
             WATCHED_SECONDS,
@@ -152,21 +176,29 @@ class SideChannel:
         async with self._busy:
             if self._db is None or self._db.is_closed():
                 self._locked = 0
-                self._db = await connect(self._settings, self._registration.tenant)
+                # Kept through a silence for as long as the leases: the lock that goes with it must
+                # mean that the process is gone, and not that the network is.
+                self._db = await connect(
+                    self._settings,
+                    self._registration.tenant,
+                    silence_seconds=self._settings.times.ttl_seconds + 1,
+                )
                 # A hint that a crash loses is looked for anyway.
                 await self._db.execute("set synchronous_commit = off")
                 await self._db.add_listener(CHANNEL, self._on_hint)
             return self._db
 
-
-async def _for_ever(work: Callable[[], Awaitable[None]]) -> None:
-    """Do `work` again and again; after a fault of the database, after a pause."""
-    while True:
-        try:
-            await work()
-        except (*LOST, StoreError, asyncpg.PostgresError) as error:
-            logger.debug("the side channel lost the database: %s", error)
-            await asyncio.sleep(_AGAIN_SECONDS)
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work` again and again; after a fault of the database, after a pause and on another
+        connection: one that was cut off does not say so for a quarter of an hour.
+        """
+        while True:
+            try:
+                await work()
+            except (*LOST, StoreError, asyncpg.PostgresError) as error:
+                logger.debug("the side channel lost the database: %s", error)
+                await close(self._db)
+                await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def _payloads(numbers: Iterable[int]) -> list[str]:

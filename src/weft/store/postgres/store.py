@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
@@ -12,7 +11,7 @@ import asyncpg
 import msgspec
 
 from weft.clock import Clock, SystemClock
-from weft.errors import StoreUnavailable
+from weft.errors import StoreError
 from weft.ids import BlobId, NodeId, SessionId, new_id
 from weft.store.base import (
     Append,
@@ -101,15 +100,16 @@ class PostgresStore(QueuedStore):
                 server_settings=server_settings(tenant),
             )
             await self._lane.open(db)
-        except BaseException:
+        except BaseException as error:
             await close(db)
+            if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError):
+                raise explained(error) from error
             raise
         self._side.open()
 
     def lease_seconds_left(self) -> float:
         # Counted from before the question was sent: the database noted it later than that.
-        since = time.monotonic() - self._lane.confirmed
-        return self._settings.times.ttl_seconds - since
+        return self._settings.times.ttl_seconds - self._registration.silent_seconds
 
     # -- the core
 
@@ -285,7 +285,7 @@ class PostgresStore(QueuedStore):
 
     async def _close(self) -> None:
         # Without the database the leases run out by themselves.
-        with contextlib.suppress(StoreUnavailable):
+        with contextlib.suppress(StoreError):
             await self._lane.run(self._registration.withdraw)
         await self._lane.end()
         await self._side.end()
@@ -312,6 +312,8 @@ class PostgresStore(QueuedStore):
                 self._check_open()
                 if not left:
                     raise explained(error) from error
+                # The others may be as dead as this one, and each would be waited for.
+                await self._pool.expire_connections()
             except asyncpg.PostgresError as error:
                 raise explained(error) from error
             except UnicodeEncodeError as error:

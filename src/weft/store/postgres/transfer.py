@@ -30,6 +30,8 @@ from weft.store.sqlite.connect import BusyHandler, open_reader, open_writer
 
 _PATIENCE_SECONDS: Final = 60.0
 _PAGE: Final = 500
+_CONTENT_PAGE: Final = 4
+"""Of rows that may have many megabytes each."""
 Row = tuple[Any, ...]
 
 
@@ -44,6 +46,8 @@ class TransferTable(msgspec.Struct, frozen=True, kw_only=True):
     """Columns whose NUL is escaped in Postgres."""
     number: str = ""
     """A column that Postgres numbers by itself."""
+    page: int = _PAGE
+    """Rows that are in memory at once."""
 
     def to_postgres(self, tenant: int, row: Row) -> Row:
         """A row as Postgres has it."""
@@ -97,6 +101,7 @@ TABLES: Final = (
         key="blob_no",
         texts=("id",),
         number="blob_no",
+        page=_CONTENT_PAGE,
     ),
     TransferTable(name="blob_refs", columns=("stream_no", "blob_no"), key="stream_no, blob_no"),
     TransferTable(
@@ -110,6 +115,7 @@ TABLES: Final = (
         columns=("stream_no", "seq", "version", "data"),
         key="stream_no",
         texts=("version",),
+        page=_CONTENT_PAGE,
     ),
 )  # fmt: skip
 _MORE_COLUMNS: Final = {"said": ("words", "tokens")}
@@ -162,7 +168,7 @@ def _put_sqlite(db: apsw.Connection, table: TransferTable, rows: Sequence[Row]) 
 async def _postgres_rows(db: Connection, tenant: int, table: TransferTable) -> AsyncIterator[Row]:
     columns = ", ".join(table.columns)
     query = f"select {columns} from {table.name} where tenant = $1 order by {table.key}"
-    async for row in db.cursor(query, tenant, prefetch=_PAGE):
+    async for row in db.cursor(query, tenant, prefetch=table.page):
         plain = list(row)
         if table.name == "said":
             plain[3] = bytes(plain[3]).decode()
@@ -189,10 +195,13 @@ async def _put_postgres(
 async def _advance(db: Connection, table: TransferTable) -> None:
     """Let the next number be one that no row has."""
     if table.number:
+        # Forward alone: other tenants take numbers of the same sequence, and are not seen here.
         await db.execute(
-            f"""select setval(
-                    pg_get_serial_sequence('weft.{table.name}', '{table.number}'),
-                    greatest(1, (select max({table.number}) from {table.name})))"""
+            f"""select count(nextval(s.name)) from (
+                    select pg_get_serial_sequence('weft.{table.name}', '{table.number}')::regclass
+                ) s(name), lateral generate_series(
+                    coalesce(pg_sequence_last_value(s.name), 0) + 1,
+                    (select max({table.number}) from {table.name}))"""
         )
 
 
@@ -286,7 +295,7 @@ async def _fill_postgres(
     counts, digest = dict[str, int](), sha256()
     for table in TABLES:
         counts[table.name] = 0
-        for page in _pages(_sqlite_rows(file, table)):
+        for page in _pages(_sqlite_rows(file, table), table.page):
             for row in page:
                 digest.update(_bytes_of(table, row))
             await _put_postgres(db, tenant, table, page)
@@ -305,7 +314,7 @@ async def _fill_sqlite(db: Connection, tenant: int, file: apsw.Connection) -> Tr
             digest.update(_bytes_of(table, row))
             counts[table.name] += 1
             page.append(row)
-            if len(page) == _PAGE:
+            if len(page) == table.page:
                 _put_sqlite(file, table, page)
                 page = []
         _put_sqlite(file, table, page)
@@ -314,11 +323,11 @@ async def _fill_sqlite(db: Connection, tenant: int, file: apsw.Connection) -> Tr
     return TransferReport(rows=counts, digest=digest.hexdigest())
 
 
-def _pages(rows: Iterator[Row]) -> Iterator[list[Row]]:
+def _pages(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
     page: list[Row] = []
     for row in rows:
         page.append(row)
-        if len(page) == _PAGE:
+        if len(page) == size:
             yield page
             page = []
     if page:

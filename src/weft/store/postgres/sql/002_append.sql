@@ -263,6 +263,12 @@ begin
         select distinct p_tenant, files_of_v1(p_tenant, stream_nos[a_which[t.app]])
         from unnest(t_app) t(app) where is_ok[t.app] order by 2
         on conflict do nothing;
+    -- One process at a time: contents are named in the order of their age, not in one for locks.
+    perform 1 from streams s
+        where s.tenant = p_tenant and s.name in (
+            select files_of_v1(p_tenant, stream_nos[a_which[t.app]])
+            from unnest(t_app) t(app) where is_ok[t.app])
+        order by s.name for update;
     insert into blob_refs (tenant, stream_no, blob_no)
         select distinct p_tenant, f.stream_no, k.blob_no
         from unnest(t_app, t_id, t_kind) t(app, id, kind)
@@ -352,7 +358,10 @@ begin
     if age is null or age > p_ttl then
         return false;
     end if;
-    if not locks or age <= p_grace then
+    -- A restart of the database ended all connections: that says nothing of a process that was
+    -- last heard of before.
+    if not locks or age <= p_grace
+       or age > extract(epoch from clock_timestamp() - pg_postmaster_start_time()) then
         return true;
     end if;
     return not pg_try_advisory_xact_lock_shared(p_process + (1465206900::bigint << 32));
