@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 from tests.support.postgres_proxy import PostgresProxy, cuttable
 from tests.support.postgres_server import PostgresServer
+from tests.support.tmux_terminal import wait_until
 from weft.clock import SystemClock
 from weft.errors import Corrupt, OutcomeUnknown, StoreUnavailable
 from weft.ids import BlobId, NodeId, SessionId
@@ -38,6 +41,10 @@ from weft.store.sqlite import open_sqlite
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 QUICK = LeaseTimes(beat_seconds=0.05, grace_seconds=0.1, ttl_seconds=3600.0)
+HELD = """
+    select exists (
+        select 1 from processes join held_locks using (tenant, process_no) where process_id = $1)
+"""
 SEEN = "select seen from weft.processes where process_id = $1"
 
 
@@ -240,23 +247,36 @@ async def test_only_a_sign_of_life_lengthens_the_time_of_the_leases(
     await store.aclose()
 
 
-async def test_a_restart_of_the_database_is_no_death_of_its_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["restart", "crash"])
+async def test_an_outage_of_the_database_is_no_death_of_its_processes(
+    how: str, tmp_path: Path
+) -> None:
     """All locks are gone with it, and who comes back first must not take what others still do."""
     with PostgresServer() as server:
         async with cuttable(server.folder / ".s.PGSQL.5432") as proxy:
             one = await opened(server.tcp_dsn(proxy.port), tmp_path, times=QUICK)
             two = await opened(server.dsn(), tmp_path, times=QUICK)
             lease = await one.take_lease("ses_a")
-            held = "select has_lock from processes where process_id = $1"
-            while not await two._work(lambda db: db.fetchval(held, one.owner.process_id)):
+            while not await two._work(lambda db: db.fetchval(HELD, one.owner.process_id)):
                 pass
             proxy.is_down = True
-            await anyio.to_thread.run_sync(partial(server.restart))
+            if how == "restart":
+                await anyio.to_thread.run_sync(partial(server.restart))
+            else:
+                # The server ends all others, forgets its locks, and goes on without a new start.
+                backend = await two._work(lambda db: db.fetchval("select pg_backend_pid()"))
+                os.kill(backend, signal.SIGKILL)
+                await anyio.to_thread.run_sync(_wait_for_end, backend)
+            await two.load_drafts("ses_a")
             assert await two.lease_of("ses_a") == lease
             proxy.is_down = False
             await one.append(fact("ses_a", 0, lease.fence))
             for store in (one, two):
                 await store.aclose()
+
+
+def _wait_for_end(pid: int) -> None:
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def test_the_server_keeps_the_lock_through_a_silence_as_long_as_the_leases() -> None:

@@ -170,7 +170,10 @@ async def test_a_dead_connection_tells_of_a_death_before_the_time_is_over(
     one = await open_postgres(dsn, tenant=str(tmp_path), times=times)
     two = await open_postgres(postgres_server.dsn(), tenant=str(tmp_path), times=times)
     lease = await one.take_lease("ses_a")
-    held = "select has_lock from processes where process_id = $1"
+    held = (
+        "select exists (select 1 from processes join held_locks using (tenant, process_no) "
+        "where process_id = $1)"
+    )
     while not await two._work(lambda db: db.fetchval(held, one.owner.process_id)):
         pass
     proxy.is_down = True

@@ -25,8 +25,12 @@ _TIDY = """
       and not exists (
           select 1 from streams s where s.tenant = p.tenant and s.process_no = p.process_no)
 """
+_TIDY_LOCKS = """
+    delete from held_locks h where h.tenant = $1 and not exists (
+        select 1 from processes p where p.tenant = h.tenant and p.process_no = h.process_no)
+"""
 _REPLACE = """
-    update processes set seen = 'epoch', has_lock = false
+    update processes set seen = 'epoch'
     where tenant = $1 and slot = $2 and process_id <> $3
 """
 _BEAT = """
@@ -93,10 +97,18 @@ class ProcessRegistration:
         if self._settings.slot:
             await db.execute(_REPLACE, self.tenant, self._settings.slot, owner.process_id)
         await db.execute(_TIDY, self.tenant)
+        await db.execute(_TIDY_LOCKS, self.tenant)
 
     async def beat(self, db: Connection) -> bool:
         """Say that this process lives; False where it was given up."""
         return (await db.execute(_BEAT, *self.key)) != "UPDATE 0"
+
+    async def note_lock(self, db: Connection) -> None:
+        """Say that this process holds its advisory lock."""
+        await db.execute(
+            "insert into held_locks (tenant, process_no) values ($1, $2) on conflict do nothing",
+            *self.key,
+        )
 
     async def use_up_number(self, db: Connection) -> int:
         """The number of the last group, after the next one was used up: a group whose answer was
@@ -127,7 +139,10 @@ class ProcessRegistration:
         await db.execute(
             "update streams set process_no = null where tenant = $1 and process_no = $2", *self.key
         )
-        await db.execute("delete from processes where tenant = $1 and process_no = $2", *self.key)
+        for table in ("held_locks", "processes"):
+            await db.execute(
+                f"delete from {table} where tenant = $1 and process_no = $2", *self.key
+            )
 
 
 _COLUMNS = "process_no, process_id, pid, started, host, boot_id, address, accepting"

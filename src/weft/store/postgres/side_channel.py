@@ -94,10 +94,7 @@ class SideChannel:
         if self._locked != self._registration.process_no:
             async with self._busy:
                 await db.execute("select pg_advisory_lock($1)", self._registration.lock)
-                await db.execute(
-                    "update processes set has_lock = true where tenant = $1 and process_no = $2",
-                    *self._registration.key,
-                )
+                await self._registration.note_lock(db)
             self._locked = self._registration.process_no
         await asyncio.sleep(_AGAIN_SECONDS)
 

@@ -20,12 +20,19 @@ create table processes (
     slot text not null default '',
     load real not null default 0,
     seen timestamptz not null default clock_timestamp(),
-    has_lock boolean not null default false,
     last_commit bigint not null default 0,
     last_outcome text not null default '[]',
     primary key (tenant, process_no),
     unique (tenant, process_id)
 ) with (fillfactor = 50);
+
+-- The processes that hold their advisory lock.  Unlogged, because a crash and a failover end all
+-- locks: they empty this table too, so that a lock which is gone by them tells of no death.
+create unlogged table held_locks (
+    tenant integer not null,
+    process_no bigint not null,
+    primary key (tenant, process_no)
+);
 
 create table streams (
     tenant integer not null,
@@ -149,7 +156,7 @@ declare
     one text;
 begin
     foreach one in array array[
-        'processes', 'streams', 'facts', 'sessions', 'said', 'blobs', 'blob_refs', 'history_refs',
+        'processes', 'held_locks', 'streams', 'facts', 'sessions', 'said', 'blobs', 'blob_refs', 'history_refs',
         'drafts', 'snapshots'
     ] loop
         execute format('alter table %I enable row level security', one);

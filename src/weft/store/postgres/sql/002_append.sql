@@ -353,7 +353,9 @@ declare
     age double precision;
     locks boolean;
 begin
-    select extract(epoch from clock_timestamp() - p.seen), p.has_lock into age, locks
+    select extract(epoch from clock_timestamp() - p.seen), exists (
+            select 1 from held_locks h where h.tenant = p_tenant and h.process_no = p_process
+        ) into age, locks
         from processes p where p.tenant = p_tenant and p.process_no = p_process;
     if age is null or age > p_ttl then
         return false;
