@@ -41,6 +41,7 @@ from weft.store.sqlite import open_sqlite
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 QUICK = LeaseTimes(beat_seconds=0.05, grace_seconds=0.1, ttl_seconds=3600.0)
+SLOW = LeaseTimes(beat_seconds=1000.0, grace_seconds=2000.0, ttl_seconds=3000.0)
 HELD = """
     select exists (
         select 1 from processes join held_locks using (tenant, process_no) where process_id = $1)
@@ -235,8 +236,7 @@ async def test_a_process_lives_while_one_statement_of_its_lane_takes_long(
 async def test_only_a_sign_of_life_lengthens_the_time_of_the_leases(
     postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
-    times = LeaseTimes(beat_seconds=1000.0, grace_seconds=2000.0, ttl_seconds=3000.0)
-    store = await opened(postgres_server.dsn(), tmp_path, times=times)
+    store = await opened(postgres_server.dsn(), tmp_path, times=SLOW)
     before = store.lease_seconds_left()
     await store.load_drafts("ses_a")
     assert store.lease_seconds_left() < before
@@ -304,6 +304,54 @@ async def test_a_side_connection_that_fails_is_replaced(
     with anyio.fail_after(20):
         await done.wait()
     assert await side._living() is not first
+    await store.aclose()
+
+
+async def test_a_group_that_was_carried_out_before_is_a_sign_of_life_too(
+    postgres_server: PostgresServer, admin: asyncpg.Connection[asyncpg.Record], tmp_path: Path
+) -> None:
+    """Its answer lengthens the time of the leases here, so it must do so in the database."""
+    store = await opened(postgres_server.dsn(), tmp_path, times=SLOW)
+    lease = await store.take_lease("ses_a")
+    group = CommitGroup()
+    group.add_job(0, [fact("ses_a", 0, lease.fence)])
+    db = store._lane._db
+    assert db is not None
+    for number in (1, 1):
+        await store._work(store._registration.age)
+        arguments = group.arguments(*store._registration.key, number)
+        assert await db.fetchval(APPEND, *arguments) == "[]"
+        assert await store.lease_of("ses_a") == lease
+        assert (await admin.fetchval(SEEN, store.owner.process_id)).year > 2000
+    store._lane._is_unsure = True
+    await store.aclose()
+
+
+async def test_processes_name_the_files_of_a_project_one_at_a_time(
+    postgres_server: PostgresServer, admin: asyncpg.Connection[asyncpg.Record], tmp_path: Path
+) -> None:
+    """Their contents are named by age, and two orders at once would be a deadlock."""
+    store = await opened(postgres_server.dsn(), tmp_path)
+    lease = await store.take_lease("ses_a")
+    blob = Blob(BlobId(sha256(b"x").hexdigest()), b"x")
+    row = SessionRow(id=SessionId("ses_a"), project_path="/p")
+
+    def naming(number: int) -> Append:
+        plain = fact("ses_a", number, lease.fence)
+        return msgspec.structs.replace(plain, blobs=(blob,), tree_contents=(blob.id,), row=row)
+
+    await store.append(naming(0))
+    other = admin.transaction()
+    await other.start()
+    files = "select 1 from weft.streams where name = 'project:files:/p' and tenant = $1 for update"
+    await admin.execute(files, store._tenant)
+    waiting = asyncio.ensure_future(store.append(naming(1)))
+    blocked = "select count(*) from pg_locks where not granted"
+    with anyio.fail_after(20):
+        while not await admin.fetchval(blocked):
+            assert not waiting.done()
+        await other.rollback()
+        await waiting
     await store.aclose()
 
 

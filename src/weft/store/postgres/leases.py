@@ -20,7 +20,7 @@ from weft.store.postgres.text_codec import stored
 
 _ADD = """
     insert into streams (tenant, name) select $1, n.name from unnest($2::text[]) n(name)
-    order by n.name on conflict do nothing
+    order by n.name on conflict (tenant, name) do nothing
 """
 _LOCK = """
     select s.name, s.stream_no, s.process_no, s.taken, k.min_reader

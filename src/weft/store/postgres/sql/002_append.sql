@@ -48,8 +48,10 @@ begin
     update processes p set last_commit = p_commit, last_outcome = '[]', seen = clock_timestamp()
         where p.tenant = p_tenant and p.process_no = p_process and p.last_commit = p_commit - 1;
     if not found then
-        select p.last_commit, p.last_outcome into last_done, outcome
-            from processes p where p.tenant = p_tenant and p.process_no = p_process;
+        -- Answered again, it is a sign of life as well: the caller counts on that.
+        update processes p set seen = clock_timestamp()
+            where p.tenant = p_tenant and p.process_no = p_process
+            returning p.last_commit, p.last_outcome into last_done, outcome;
         if last_done is null then
             outcome := 'gone';
         elsif last_done <> p_commit then
@@ -70,7 +72,7 @@ begin
             select distinct p_tenant, u_stream[a.which]
             from unnest(a_which, a_fence) a(which, fence) where a.fence is null
             order by 2
-            on conflict do nothing;
+            on conflict (tenant, name) do nothing;
     end if;
     with locked as materialized (
         select s.name, s.stream_no, s.last_seq, s.fence, s.process_no
@@ -262,7 +264,7 @@ begin
     insert into streams (tenant, name)
         select distinct p_tenant, files_of_v1(p_tenant, stream_nos[a_which[t.app]])
         from unnest(t_app) t(app) where is_ok[t.app] order by 2
-        on conflict do nothing;
+        on conflict (tenant, name) do nothing;
     -- One process at a time: contents are named in the order of their age, not in one for locks.
     perform 1 from streams s
         where s.tenant = p_tenant and s.name in (
