@@ -68,6 +68,12 @@ class Entry(NamedTuple):
         return self.file.split("/")[0]
 
 
+BY_THE_CLOCK = frozenset(
+    {"_unload_idle", "_trim_heap", "_keep_index", "_wake_due", "_listen_later"}
+)
+"""What the application does now and then by itself: no part of a call that it falls into."""
+
+
 class Walk:
     """Collects entries while it is the profiler of this thread."""
 
@@ -80,7 +86,7 @@ class Walk:
         if event != "call" or not frame.f_code.co_flags & ASYNC:
             return
         file = _file_of(frame.f_code)
-        if not file or file in self._known:
+        if not file or file in self._known or frame.f_code.co_name in BY_THE_CLOCK:
             return
         self._known.add(file)
         caller = frame.f_back
