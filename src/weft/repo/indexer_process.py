@@ -14,6 +14,7 @@ import anyio
 import msgspec
 
 from weft.repo.indexer_order import FINISH, LOCK, LOCK_FD, IndexOrder
+from weft.workspace import BACKGROUND_GROUPS
 
 # Isolated, and with no folder of the user's on the path but that of this package: a project could
 # otherwise bring a module by the name of one that the indexer loads.
@@ -59,12 +60,17 @@ class IndexerProcess:
             order = msgspec.structs.replace(order, has_lock=lock is not None)
             ends = _ProcessEnds(reader, said, null, null if lock is None else lock)
             self.pid = _spawn(order, ends)
+            BACKGROUND_GROUPS.add(self.pid)
         except BaseException:
             self._close()
             raise
         finally:
             for each in lent:
                 os.close(each)
+
+    def has_caught_up(self) -> None:
+        """It has read all that there was: what is left to do no command has to fear."""
+        BACKGROUND_GROUPS.remove(self.pid)
 
     def is_running(self) -> bool:
         """False once it has ended."""
@@ -98,6 +104,7 @@ class IndexerProcess:
         with self._guard:
             if self._reap(os.WNOHANG) is not None:
                 return
+            BACKGROUND_GROUPS.remove(self.pid)
             with suppress(OSError):
                 os.write(self._pipe, FINISH)
             _released.append(self.pid)
@@ -106,6 +113,7 @@ class IndexerProcess:
     def stop(self) -> None:
         """Have it end before its next batch, and wait for that.  Blocks."""
         with self._guard:
+            BACKGROUND_GROUPS.remove(self.pid)
             if self._pipe >= 0:
                 os.close(self._pipe)
                 self._pipe = -1
@@ -123,6 +131,7 @@ class IndexerProcess:
         return self._status
 
     def _ended(self, status: int) -> None:
+        BACKGROUND_GROUPS.remove(self.pid)
         self._status = status
         self._close()
 

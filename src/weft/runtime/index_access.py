@@ -203,6 +203,7 @@ async def _hand_on(
         data = os.read(indexer.output, _CHUNK)
         if not data:
             return
+        indexer.has_caught_up()  # its first line comes when it has
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             # What changed between the end of an earlier one and the first line of this one.

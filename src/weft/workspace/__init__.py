@@ -51,11 +51,13 @@ if TYPE_CHECKING:
     from weft.workspace.ignore import IgnoreFile, IgnoreRules, ignore_of, read_ignore_file
     from weft.workspace.ignore_traps import unless_trapped
     from weft.workspace.local import LocalWorkspace
+    from weft.workspace.process.background_groups import BACKGROUND_GROUPS
     from weft.workspace.process.piped import PipedProgram
     from weft.workspace.process.runner import LocalRunner, kill_orphans
     from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
 __all__ = [
+    "BACKGROUND_GROUPS",
     "SKIPPED_FOLDERS",
     "BoundaryRange",
     "BoundedWorkspace",
@@ -113,6 +115,7 @@ _HOMES = {
     "LineRange": "boundaries.lines",
     "lines_of": "boundaries.lines",
     "LocalRunner": "process.runner",
+    "BACKGROUND_GROUPS": "process.background_groups",
     "PipedProgram": "process.piped",
     "kill_orphans": "process.runner",
     "GitChanges": "git_changes",

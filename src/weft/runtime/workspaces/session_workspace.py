@@ -33,6 +33,7 @@ from weft.workspace import (
     Workspace,
 )
 from weft.workspace.boundaries.workspace import MAX_BYTES
+from weft.workspace.process.background_groups import BACKGROUND_GROUPS
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.loop import RecoveredCall
@@ -312,8 +313,9 @@ class _LateRunner(Runner):
         # Now and not when the call was prepared: the user may have taken an hour to answer.
         if hidden := await self._concealed():
             command = msgspec.structs.replace(command, hidden=hidden)
-        result = await self._now().run(command, on_output)
-        tree = await self._tree_hash()
+        with BACKGROUND_GROUPS.standing_still():
+            result = await self._now().run(command, on_output)
+            tree = await self._tree_hash()
         return result if tree is None else msgspec.structs.replace(result, tree=tree)
 
     def _now(self) -> Runner:
