@@ -376,7 +376,7 @@ async def test_why_says_that_git_failed_and_not_that_a_line_is_in_no_commit(
 async def test_programs_see_every_attempt_also_those_that_sessions_are_no_longer_told_of(
     plain_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decision_book, "MOST_ATTEMPTS", 1)
+    monkeypatch.setattr(decision_book, "MOST_NOTED", 1)
     async with plain_world.open(ScriptedModel(["one", "two", "three"])) as app:
         session = await app.sessions.start_session()
         for _ in range(3):

@@ -246,7 +246,7 @@ def attempt(number: int) -> DecisionAdded:
 
 
 def test_of_attempts_that_nothing_was_said_of_the_newest_stay() -> None:
-    graph = DecisionGraph(most_attempts=2)
+    graph = DecisionGraph(most_noted=2)
     fold_decisions([added("dec_a"), *map(attempt, range(1, 5))], graph)
     assert list(graph.nodes) == ["dec_a", "dec_try3", "dec_try4"]
     assert graph.sessions.keys() == graph.changed.keys() == graph.nodes.keys()
@@ -266,14 +266,14 @@ def test_of_attempts_that_nothing_was_said_of_the_newest_stay() -> None:
     ids=["changed", "linked", "superseded"],
 )
 def test_an_attempt_that_something_was_said_of_stays(said: DecisionFact) -> None:
-    graph = DecisionGraph(most_attempts=1)
+    graph = DecisionGraph(most_noted=1)
     fold_decisions([added("dec_a"), attempt(1), said, attempt(2), attempt(3)], graph)
     assert list(graph.nodes) == ["dec_a", "dec_try1", "dec_try3"]
     assert graph.missed == set()
-    late = DecisionGraph(most_attempts=1)
+    late = DecisionGraph(most_noted=1)
     fold_decisions([added("dec_a"), attempt(1), attempt(2), said], late)
     assert late.missed == {"dec_try1"}
-    again = DecisionGraph(most_attempts=1, kept=late.missed)
+    again = DecisionGraph(most_noted=1, kept=late.missed)
     fold_decisions([added("dec_a"), attempt(1), attempt(2), said], again)
     assert list(again.nodes) == ["dec_a", "dec_try1", "dec_try2"]
     assert again.missed == set()
@@ -281,7 +281,7 @@ def test_an_attempt_that_something_was_said_of_stays(said: DecisionFact) -> None
 
 def test_an_attempt_that_went_and_is_purged_is_not_missed() -> None:
     name = DecisionId("dec_try1")
-    graph = DecisionGraph(most_attempts=1)
+    graph = DecisionGraph(most_noted=1)
     fold_decisions([attempt(1), attempt(2), DecisionChanged(id=name, title="x")], graph)
     graph.apply(DecisionPurged(id=name))
     graph.apply(DecisionChanged(id=name, title="y"))

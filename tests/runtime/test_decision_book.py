@@ -286,12 +286,12 @@ async def test_an_old_attempt_that_the_user_takes_up_again_comes_back_into_the_s
     None
 ):
     store, clock = MemoryStore(), ManualClock()
-    shared = DecisionBook(store, "p", clock, most_attempts=2)
+    shared = DecisionBook(store, "p", clock, most_noted=2)
     await shared.add([attempt(number) for number in range(5)])
     assert list(shared.graph.nodes) == ["dec_try3", "dec_try4"]
     other = DecisionBook(store, "p", clock)
     await other.add([DecisionChanged(id=DecisionId("dec_try1"), why="It was right after all.")])
-    for book in (shared, DecisionBook(store, "p", clock, most_attempts=2)):
+    for book in (shared, DecisionBook(store, "p", clock, most_noted=2)):
         graph = await book.refresh()
         assert list(graph.nodes) == ["dec_try1", "dec_try3", "dec_try4"]
         assert graph.nodes[DecisionId("dec_try1")].why == "It was right after all."
@@ -300,7 +300,7 @@ async def test_an_old_attempt_that_the_user_takes_up_again_comes_back_into_the_s
 
 async def test_a_shared_book_stays_as_it_is_while_it_is_read_again() -> None:
     store, clock = MemoryStore(), ManualClock()
-    book = DecisionBook(store, "p", clock, most_attempts=1)
+    book = DecisionBook(store, "p", clock, most_noted=1)
     await book.add([attempt(number) for number in range(3)])
     before, seen = book.graph, []
     read = store.read

@@ -83,7 +83,7 @@ async def test_sessions_that_are_rewound_and_deleted_leave_as_many_objects_as_a_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attempts that a project keeps of them are on its stream; of those, few are in memory."""
-    monkeypatch.setattr(decision_book, "MOST_ATTEMPTS", 3)
+    monkeypatch.setattr(decision_book, "MOST_NOTED", 3)
     world = World("sqlite", tmp_path)
     calls: list[CallTool | str] = [
         *(CallTool(name="write", args={"path": "a", "content": "one"}), "done"),

@@ -48,22 +48,25 @@ OPEN: Final = frozenset({"proposed", "active"})
 IN_FORCE: Final = frozenset({"active", "done"})
 ATTEMPT: Final = "attempt"
 """The tag of what the user went back on."""
+CORRECTION: Final = "correction"
+"""The tag of a decision that was made of a user's correction."""
 
 
 class DecisionGraph:
     """All nodes and edges of a project, as they are after `seq`."""
 
-    def __init__(self, most_attempts: int | None = None, kept: Collection[DecisionId] = ()) -> None:
-        """With `most_attempts`, only the newest so many of the attempts stay that were noted by
-        themselves and that nothing was said of since, and those that are to be `kept`: they come
-        with every rewind, so that a graph that lives long would grow without end.
+    def __init__(self, most_noted: int | None = None, kept: Collection[DecisionId] = ()) -> None:
+        """With `most_noted`, only the newest so many of the attempts and of the corrections stay
+        that were noted by themselves and that nothing was said of since, and those that are to be
+        `kept`: they come with every rewind and with messages of the user, so that a graph that
+        lives long would grow without end.
         """
-        self._most_attempts = most_attempts
+        self._most_noted = most_noted
         self._kept = kept
-        self._attempts: dict[DecisionId, None] = {}
-        """Those that may go, oldest first."""
+        self._noted: dict[str, dict[DecisionId, None]] = {ATTEMPT: {}, CORRECTION: {}}
+        """Those that may go, oldest first, by their tags."""
         self.is_whole = True
-        """No attempt has gone."""
+        """Nothing that was noted has gone."""
         self.missed: set[DecisionId] = set()
         """What facts were about that is not here, in a graph that is not whole."""
         self.nodes: dict[DecisionId, DecisionNode] = {}
@@ -118,19 +121,37 @@ class DecisionGraph:
         if node.by == "user" and node.status != "proposed":
             self.of_user.add(node.id)
         self._take_over(node.id)
-        if node.by == "auto" and ATTEMPT in node.tags and node.id not in self._kept:
-            self._attempts[node.id] = None
-            self._limit_attempts()
+        if node.by == "auto" and node.id not in self._kept:
+            for tag in self._noted.keys() & set(node.tags):
+                self._noted[tag][node.id] = None
+                self._limit_noted(self._noted[tag])
 
-    def _limit_attempts(self) -> None:
-        while self._most_attempts is not None and len(self._attempts) > self._most_attempts:
-            oldest = next(iter(self._attempts))
+    def _limit_noted(self, noted: dict[DecisionId, None]) -> None:
+        while self._most_noted is not None and len(noted) > self._most_noted:
+            oldest = next(iter(noted))
+            options = [edge for edge in self.outgoing(oldest) if self._is_own_option(edge)]
             self._remove(oldest)
+            for edge in options:
+                self._remove(edge.target)
             self.is_whole = False
+
+    def _is_own_option(self, edge: DecisionEdge) -> bool:
+        """Whether an edge leads from what was noted to an option that was noted with it."""
+        option = self.nodes.get(edge.target)
+        is_noted = any(edge.source in noted for noted in self._noted.values())
+        is_free = option is not None and option.by == "auto" and option.id not in self._kept
+        return is_noted and is_free and edge.kind in ("chosen", "rejected")
+
+    def _forget_noted(self, name: DecisionId) -> None:
+        for noted in self._noted.values():
+            noted.pop(name, None)
 
     def _mention(self, name: DecisionId) -> None:
         """Something was said of a node: it stays, or has gone too early."""
-        self._attempts.pop(name, None)
+        self._forget_noted(name)
+        # With what it is an option of.
+        for edge in self.incoming(name, "chosen", "rejected"):
+            self._forget_noted(edge.source)
         is_missed = not self.is_whole and name not in self.nodes and name not in self.purged
         if is_missed and name not in self._kept:
             self.missed.add(name)
@@ -171,9 +192,10 @@ class DecisionGraph:
             return
         if edge.source in self.purged or edge.target in self.purged:
             return
-        self._mention(edge.source)
-        self._mention(edge.target)
         edge = sound_edge(edge)
+        if not self._is_own_option(edge):
+            self._mention(edge.source)
+            self._mention(edge.target)
         key = (edge.source, edge.target, edge.kind)
         self.unindexed.add(edge.source)
         if not edge.weight:
@@ -192,7 +214,7 @@ class DecisionGraph:
         self._remove(name)
 
     def _remove(self, name: DecisionId) -> None:
-        self._attempts.pop(name, None)
+        self._forget_noted(name)
         for key in (*self._outgoing.pop(name, ()), *self._incoming.pop(name, ())):
             edge = self.edges.pop(key, None)
             self._outgoing.get(key[0], {}).pop(key, None)

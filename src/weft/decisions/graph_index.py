@@ -19,7 +19,7 @@ import msgspec
 from weft.decisions.facts import DecisionNode
 from weft.decisions.graph import OPEN, DecisionGraph
 from weft.decisions.scope_index import ScopeIndex
-from weft.decisions.words import concepts_of, words_of
+from weft.decisions.words import concepts_of, small_letters, words_of
 from weft.ids import DecisionId
 
 FARTHEST_GOAL: Final = 4
@@ -137,8 +137,8 @@ class GraphIndex:
         strong, body = texts_of(self._graph, node)
         new = IndexedNode(
             node=node,
-            strong=strong.lower(),
-            text=f"{strong}\n{body}".lower(),
+            strong=small_letters(strong),
+            text=small_letters(f"{strong}\n{body}"),
             is_told=is_told(self._graph, node),
             number=len(self._numbered),
         )

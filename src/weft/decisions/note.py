@@ -28,8 +28,6 @@ _TAG: Final = re.compile(
     r"<(?=\s*/\s*[a-z]|\s*(?:environment|system|user|assistant|human|instructions|tool\w*)\b)",
     re.IGNORECASE,
 )
-CORRECTION: Final = "correction"
-"""The tag of a decision that was made of a user's correction."""
 _NOTED: Final = re.compile(
     r"Noted as a proposed decision: (.+) \((\S+)\)\. Keep it: weft decisions accept (\S+)",
     re.DOTALL,

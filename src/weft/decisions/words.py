@@ -90,7 +90,7 @@ def _kept_words(text: str) -> tuple[str, ...]:
 def _words_of(text: str) -> tuple[str, ...]:
     # Nearly all texts are plain: they need not be looked at with the wider pattern.
     pattern = _TOKEN if text.isascii() else _ANY_TOKEN
-    tokens = (match.lower() for match in pattern.findall(_RUN.sub(_token, text)))
+    tokens = (small_letters(match) for match in pattern.findall(_RUN.sub(_token, text)))
     found = (word for token in tokens for word in _cut_apart(token))
     plain = [
         piece for word in found for piece in ([word, *word.split("-")] if "-" in word else [word])
@@ -100,6 +100,12 @@ def _words_of(text: str) -> tuple[str, ...]:
         for word in plain
         if word not in _common("stop") and (len(word) > 1 or word.isdigit())
     )
+
+
+def small_letters(text: str) -> str:
+    """A text in small letters, of which each is the same wherever it stands in a word."""
+    # The Greek sigma has a form of its own at the end of one.
+    return text.lower().replace("ς", "σ")
 
 
 def _cut_apart(token: str) -> list[str]:

@@ -31,8 +31,7 @@ from weft.decisions.facts import (
     DecisionNode,
     FileEvidence,
 )
-from weft.decisions.graph import ATTEMPT, OPEN, DecisionGraph
-from weft.decisions.note import CORRECTION
+from weft.decisions.graph import ATTEMPT, CORRECTION, OPEN, DecisionGraph
 from weft.decisions.scope import covers
 from weft.decisions.sound_values import LONGEST_WHY
 from weft.errors import UsageError

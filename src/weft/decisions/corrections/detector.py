@@ -59,6 +59,8 @@ _THANKS: Final = re.compile(
     re.I,
 )
 """A sentence of thanks or praise before what is said."""
+_DATA: Final = re.compile(r"\s*[\[{]\s*[\"'\[{\]}\d-]")
+"""The beginning of JSON, and of what looks like it."""
 _STANDING: Final = re.compile(r"\b(?:never|always|everywhere)\b", re.I)
 
 
@@ -78,6 +80,8 @@ class UserCorrection(msgspec.Struct, frozen=True, kw_only=True):
 def find_correction(proposal: str, reply: str) -> UserCorrection | None:
     """The correction in a reply to a proposal; None where it corrects nothing."""
     if not proposal.strip() or not reply.strip() or len(reply) > LONGEST_REPLY:
+        return None
+    if _DATA.match(reply):
         return None
     plan = judged_plan(proposal)
     parts = windows(reply)

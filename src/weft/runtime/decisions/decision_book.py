@@ -50,9 +50,9 @@ MOST_BOOKS: Final = 16
 MOST_TRIES: Final = 1_000
 """How often an append is tried that others come before: each time one of them has got its own
 in."""
-MOST_ATTEMPTS: Final = 200
-"""Attempts of a project that nothing was said of since, in the graph that its sessions share: the
-newest.  Each takes some 5 kB, and every rewind makes one."""
+MOST_NOTED: Final = 200
+"""Attempts, and corrections, of a project that nothing was said of since, in the graph that its
+sessions share: the newest.  Each takes some 5 kB, and every rewind makes one."""
 RelatedSource: TypeAlias = Callable[[], Awaitable[tuple[str, Sequence[RelatedProject]]]]
 """The folder of a project in its repository, and the other projects of that."""
 
@@ -66,9 +66,9 @@ class DecisionBook:
         project_id: str,
         clock: Clock,
         related: RelatedSource | None = None,
-        most_attempts: int | None = None,
+        most_noted: int | None = None,
     ) -> None:
-        """`related` says which other projects of the repository there are; `most_attempts` is for
+        """`related` says which other projects of the repository there are; `most_noted` is for
         the graph.
         """
         self._store = store
@@ -82,10 +82,10 @@ class DecisionBook:
         self._stream = project_stream(project_id)
         self._read_to: dict[str, int] = {}
         """By stream."""
-        self._most_attempts = most_attempts
+        self._most_noted = most_noted
         self._kept: frozenset[DecisionId] = frozenset()
         """Attempts that something was said of after they had gone from the graph."""
-        self.graph = DecisionGraph(most_attempts)
+        self.graph = DecisionGraph(most_noted)
         """As it was at the last `refresh`."""
 
     async def refresh(self) -> DecisionGraph:
@@ -97,7 +97,7 @@ class DecisionBook:
         while missed := self.graph.missed - self._kept:
             # Aside, and from the beginning: meanwhile other sessions look at the graph there is.
             kept = frozenset(self._kept | missed)
-            graph, read_to = DecisionGraph(self._most_attempts, kept), dict[str, int]()
+            graph, read_to = DecisionGraph(self._most_noted, kept), dict[str, int]()
             await self._read_on(graph, read_to)
             self._kept, self.graph, self._read_to = kept, graph, read_to
             await self._read_on(graph, read_to)
@@ -243,7 +243,7 @@ def shared_book(
     key = (id(store), project_id)
     book = books.pop(key, None)
     if book is None:
-        book = DecisionBook(store, project_id, clock, related, MOST_ATTEMPTS)
+        book = DecisionBook(store, project_id, clock, related, MOST_NOTED)
     books[key] = book
     while len(books) > MOST_BOOKS:
         del books[next(iter(books))]

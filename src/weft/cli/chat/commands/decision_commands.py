@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.decisions import DecisionNode
-from weft.decisions.note import CORRECTION
+from weft.decisions.graph import CORRECTION
 from weft.errors import SessionNotFound, UsageError
 
 NOTHING = "nothing was noted that could be kept"
