@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.history_generator import B, History
-from tests.support.strategies import forks, histories
-from weft.events import Fact, NewMessage, SubtreeDeleted, SubtreeRestored
+from tests.support.history_generator import B, History, write_history
+from tests.support.strategies import forks, histories, numbers
+from weft.events import Fact, NewMessage, NodeSplit, SubtreeDeleted, SubtreeRestored
 from weft.ids import NodeId, SessionId
 from weft.messages import Node
 from weft.state import SessionState, fold, pack, snapshot, snapshot_pages, unpack
@@ -78,6 +78,14 @@ def test_a_state_in_pages_goes_on_the_same_and_is_put_away_again(
     assert asked(again) == counted(whole)
     assert snapshot(in_pages(again)) == snapshot(whole)
     assert snapshot(again) == snapshot(whole)
+
+
+def test_messages_that_came_after_a_snapshot_are_counted_once_when_one_is_split() -> None:
+    history = write_history(numbers(84, 24))
+    again = in_pages(fold(history.facts[:4], history.empty()))
+    assert isinstance(history.facts[-1], NodeSplit)
+    fold(history.facts[4:], again)
+    assert asked(again) == counted(again)
 
 
 @given(history=histories(), page_size=page_sizes)

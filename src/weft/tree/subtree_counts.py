@@ -96,7 +96,7 @@ class SubtreeCounts:
             # Nothing is counted yet, but what has a number has it from where it stood.
             self._forget_numbers()
             return
-        if self._settle(nodes) == "anew":
+        if self._settle(nodes, (node, old)) == "anew":
             return
         number = self._numbers[node]
         size = 0 if nodes[node].hidden else 1 + self._below[number]
@@ -122,9 +122,16 @@ class SubtreeCounts:
         self._settle(nodes)
         return 0 if nodes[node].hidden else self._below[self._numbers[node]]
 
-    def _settle(self, nodes: Mapping[NodeId, NodeSkeleton]) -> Literal["", "all", "anew"]:
+    def _settle(
+        self,
+        nodes: Mapping[NodeId, NodeSkeleton],
+        moved: tuple[NodeId, NodeId] | tuple[()] = (),
+    ) -> Literal["", "all", "anew"]:
         """Take in all that has changed; says whether all nodes were counted for it, as the tree is
         now, and whether they have other numbers.
+
+        `moved` is a node that hangs on another one now, and the one that it hung on: unless all
+        have other numbers, it still counts there.
         """
         if self._unread is not None:
             (self._below, self._above), self._unread = self._unread(), None
@@ -135,7 +142,10 @@ class SubtreeCounts:
         if counts_all and not self._is_downward:
             self._forget_numbers()
         is_anew = not self._numbers
-        self._number(nodes if is_anew else self._new, nodes)
+        if is_anew:
+            self._number(nodes, nodes)
+        else:
+            self._number(self._new, nodes, moved)
         self._new = []
         if counts_all or is_anew:
             self._count_all(nodes)
@@ -155,17 +165,23 @@ class SubtreeCounts:
             below[number] += by
             number = above[number]
 
-    def _number(self, new: Iterable[NodeId], nodes: Mapping[NodeId, NodeSkeleton]) -> None:
+    def _number(
+        self,
+        new: Iterable[NodeId],
+        nodes: Mapping[NodeId, NodeSkeleton],
+        moved: tuple[NodeId, NodeId] | tuple[()] = (),
+    ) -> None:
         numbers, above, below = self._numbers, self._above, self._below
         for node in new:
             if node in numbers:
                 continue
-            parent = nodes[node].parent
+            # What came below a node before it was moved is still to be added to its old line.
+            parent = moved[1] if moved and moved[0] == node else nodes[node].parent
             # A message comes after the one that it hangs on, which has its number by now; unless
             # that one is the second half of a message that was split later.
             if parent is not None and parent not in numbers:
                 self._is_ordered = False
-                self._number(_line_to(parent, nodes, numbers), nodes)
+                self._number(_line_to(parent, nodes, numbers), nodes, moved)
             above.append(_NOWHERE if parent is None else numbers[parent])
             below.append(0)
             numbers[node] = len(numbers)
