@@ -56,7 +56,7 @@ def test_only_an_allow_loosens_and_only_an_ask_of_the_mode(
     after = with_hook(judged, said, "")
     if SEVERITY[after.verdict] < SEVERITY[judged.verdict]:
         assert (said, judged.verdict, judged.is_firm) == ("allow", "ask", False)
-    # What one hook asks or denies, no other one gives leave for.
+    # What one hook asks or denies, no other one allows.
     if said in ("ask", "deny"):
         assert SEVERITY[with_hook(after, then, "").verdict] >= SEVERITY[said]
 

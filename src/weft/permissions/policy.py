@@ -221,6 +221,9 @@ def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) ->
     if _SEVERITY[verdict] > _SEVERITY[decision.verdict]:
         # Firm: no hook that is heard after this one can lift it.
         return PolicyDecision(verdict, reason, is_firm=True, by="hook")
+    if verdict == decision.verdict == "ask":
+        # The mode asks as well; an "allow" of the next hook must not answer for this one.
+        return msgspec.structs.replace(decision, is_firm=True)
     return decision
 
 
