@@ -96,7 +96,7 @@ async def test_an_aborted_turn_goes_on_with_its_partial_answer_in_view(world: Wo
             "assistant: the other half",
         ]
     assert request_lines(model.last_request)[:2] == ["user: tell", "assistant: Half"]
-    assert model.last_request.messages[-1].role == "user"  # type: ignore[union-attr]
+    assert model.last_request.messages[-1].role == "user"
 
 
 @pytest.mark.requirement("session:continue_turn")

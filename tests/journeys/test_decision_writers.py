@@ -74,6 +74,25 @@ async def test_an_answer_that_corrects_nothing_writes_nothing(plain_world: World
         assert await app.decisions.nodes() == []
 
 
+async def test_what_was_noted_stands_behind_the_message_that_it_is_about(
+    plain_world: World,
+) -> None:
+    """Not before the first message of the session, where it stood in every history."""
+    model = ScriptedModel(["I'll add Redis as a cache for lookups.", "ok"])
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("Lookups are slow.")
+        await session.send_message("no, not that; use an in-process LRU")
+        said = [(each.role, each.content.split(":")[0]) for each in await session.messages()]
+    assert said == [
+        ("user", "Lookups are slow."),
+        ("assistant", "I'll add Redis as a cache for lookups."),
+        ("user", "no, not that; use an in-process LRU"),
+        ("system", "Noted as a proposed decision"),
+        ("assistant", "ok"),
+    ]
+
+
 async def test_switched_off_nothing_is_noted(plain_world: World) -> None:
     model = ScriptedModel(["I'll add Redis.", "ok"])
     async with plain_world.open(model, config={"decisions.enabled": False}) as app:

@@ -66,7 +66,7 @@ def _shown(node: Node) -> str:
 
 
 def _attached(node: Node) -> tuple[str, ...]:
-    if not any(isinstance(part, File | Image) for part in node.parts):
+    if not any(isinstance(part, (File, Image)) for part in node.parts):
         return ()  # as nearly all: a run without files need not load the blocks of screens
     from weft.view.blocks import attached_names
 

@@ -74,7 +74,7 @@ def _refuse_if_stuck(port: SessionPort, status: Status, accepted: Accepted) -> N
 
 
 def _take(tally: TurnTally, event: Event) -> Reply | None:
-    return tally.take(event) if isinstance(event, FactBase | UnknownFact) else None
+    return tally.take(event) if isinstance(event, (FactBase, UnknownFact)) else None
 
 
 async def until_free(events: Subscription) -> None:

@@ -104,24 +104,25 @@ class ModelCallAttempts:
         # Set before the request is sent: a cancel in the middle of it cannot know whether the
         # vendor has begun to bill.
         self.is_out = True
+        builder, is_quiet = self.builder, self._is_quiet
         async with self._env.model.stream(request) as stream:
             async for event in stream:
-                if not self._is_quiet:
+                if not is_quiet:
                     # Before it is added to the answer: the offset of a piece is the length of what
                     # came before it.
                     self._show(event)
-                self.builder.add(event)
+                builder.add(event)
                 _MID_STREAM.hit()
-                if self.builder.is_endless:
+                if builder.is_endless:
                     # Not retryable: a server that does not stop would do the same again, at full
                     # price.
                     raise ProviderError("the model's answer does not end; it was cut off")
         _AFTER_STREAM.hit()
         # A connection may end without an error in the middle of an answer. Only the vendor's own
         # end marker tells a whole answer from half of one.
-        if self.builder.finished is None:
+        if builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
-        return self.builder.answer(self._env.clock.now())
+        return builder.answer(self._env.clock.now())
 
     def _show(self, event: StreamEvent) -> None:
         builder, journal = self.builder, self._env.journal
@@ -240,14 +241,16 @@ class _Draft:
         self._node = node
         self._chunks: dict[tuple[DraftPart, int, str], list[str]] = {}
         """What has come since, by part, and by call where it is arguments."""
-        self._since = environment.clock.monotonic()
+        self._monotonic = environment.clock.monotonic
+        self._since = self._monotonic()
 
     def add(self, part: DraftPart, text: str, index: int = 0, tool: str = "") -> None:
-        chunks = self._chunks.get((part, index, tool))
-        if chunks is None:
-            chunks = self._chunks[part, index, tool] = []
-        chunks.append(text)
-        now = self._env.clock.monotonic()
+        key = (part, index, tool)
+        if key in self._chunks:
+            self._chunks[key].append(text)
+        else:
+            self._chunks[key] = [text]
+        now = self._monotonic()
         # A few times a second and never waited for: each draft is a write of its own, and a crash
         # may cost the last quarter of a second of words, but no answer may be slowed down by the
         # disk.

@@ -7,7 +7,7 @@ order; no message is empty; the first one is the user's.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -42,6 +42,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class CallResults(msgspec.Struct, frozen=True, kw_only=True, tag="results", gc=False):
     """The answers to all calls of the assistant message before, in call order."""
 
+    role: ClassVar[str] = "tool"
     results: tuple[CallResult, ...]
 
 

@@ -542,7 +542,17 @@ def shape_groups() -> tuple[ShapeGroup, ...]:
     """Every group, in the order in which they are masked: a vendor's token says more of what it was
     than the parameter or the variable that it stands in.
     """
-    return (*_vendor_groups(), *_other_groups(), _named_groups())
+    return (*_vendor_groups(), *map(_behind_character, _other_groups()), _named_groups())
+
+
+def _behind_character(group: ShapeGroup) -> ShapeGroup:
+    """The group behind a character that all its needles have: it is found, or missed, ten times
+    faster than they are.
+    """
+    shared = [sign for sign in ":-" if all(sign in needle for needle in group.needles)]
+    if not shared or group.needles == (shared[0],):
+        return group
+    return ShapeGroup((shared[0],), groups=(group,))
 
 
 KEY_BEGINS = "-----BEGIN "

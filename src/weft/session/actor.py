@@ -254,7 +254,7 @@ class SessionActor:
             await self.log.catch_up()
         except StoreError:
             # An end that is lost would leave the session busy for ever; it needs no new state.
-            if not isinstance(envelope.message, TurnEnded | AbortOverdue | StoreReturned):
+            if not isinstance(envelope.message, (TurnEnded, AbortOverdue, StoreReturned)):
                 raise
         match envelope.message:
             case TurnWrites(journal=journal, build=build):

@@ -104,6 +104,9 @@ class TouchedFiles(msgspec.Struct):
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
+            case ToolExecuting():
+                self.had_effect = True
+                self.is_reported &= fact.effect == "checkable" or fact.tool_name in REPORTING
             case FileTouched():
                 self.places.append(LogPosition(fact.session_id, fact.seq))
                 self._touch(fact)
@@ -115,9 +118,6 @@ class TouchedFiles(msgspec.Struct):
                 self.checkpoints[name] = len(self.places)
             case SessionCreated():
                 self.logs.append(fact.session_id)
-            case ToolExecuting():
-                self.had_effect = True
-                self.is_reported &= fact.effect == "checkable" or fact.tool_name in REPORTING
             case TurnStarted():
                 self.turn_began = LogPosition(fact.session_id, fact.seq)
                 self.turn_prompt = fact.node

@@ -79,11 +79,11 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in; `place` then takes the lines in."""
         match fact:
-            case ModelCallStarted(node=node, model=model, purpose=purpose) if purpose != "turn":
+            case ModelCallStarted(purpose=purpose) if purpose != "turn":
                 # A call of a turn is open in `OpenTurn.call`; these have no other place. What is
                 # left here after a crash was sent, and recovery books an estimate for it.
-                self.asides[node] = SideCall(
-                    model=model,
+                self.asides[fact.node] = SideCall(
+                    model=fact.model,
                     purpose=purpose,
                     turn_id=fact.turn_id or None,
                     input_tokens=fact.input_tokens,
@@ -180,7 +180,9 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
     @property
     def _sums(self) -> dict[NodeId, Usage]:
         """What some lines have used: a line is walked up to the nearest of them."""
-        known: dict[NodeId, Usage] = self.__dict__.setdefault("sums", {})
+        known: dict[NodeId, Usage] | None = self.__dict__.get("sums")
+        if known is None:
+            known = self.__dict__["sums"] = {}
         return known
 
     @property
@@ -205,11 +207,16 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
             self.shallowest = 1 if self.joined else holder.depth
         # A node is paid for before anything follows it, except by a child that worked in the
         # background.
-        if holder.children or node in self._sums or node in self.joined:
-            self._sums.clear()
+        sums = self._sums
+        if holder.children or node in sums or node in self.joined:
+            sums.clear()
         # Nearly always the line above was paid for just now. Where it was not, it is walked when
         # it is asked for, and not with every cost.
-        self._sum(node, tree, most=MOST_STEPS)
+        above = sums.get(holder.parent) if holder.parent is not None else None
+        if above is None or known is not None or self.joined:
+            self._sum(node, tree, most=MOST_STEPS)
+        else:
+            self._keep(node, above + usage)
 
     def on_line(self, tip: NodeId | None, tree: ConversationTree) -> Usage:
         """Sum of the calls that made the line that ends at `tip`: its nodes, and those that were
@@ -238,10 +245,14 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
             at = holder.parent
         for node in reversed(line):
             total += self._of_node(node, tree)
+        self._keep(tip, total)
+        return total
+
+    def _keep(self, tip: NodeId, total: Usage) -> None:
+        sums = self._sums
         sums[tip] = total
         if len(sums) > MOST_SUMS:
             del sums[next(iter(sums))]
-        return total
 
     def _of_node(self, node: NodeId, tree: ConversationTree) -> Usage:
         """What a node of a line adds to it."""

@@ -282,20 +282,29 @@ class SessionState(msgspec.Struct, kw_only=True):
         if isinstance(fact, UnknownFact):
             return
         kind = type(fact)
-        for name in _FOLDED_BY.get(kind, ()):
-            if own or name in _INHERITED:
+        names = _FOLDED_BY.get(kind, ())
+        if not own:
+            self._inherit(fact, names)
+            return
+        for name in names:
+            getattr(self, name).apply(fact)
+        # Of any kind: a cause stands on the first fact of its append, whatever that is.
+        if fact.cause is not None:
+            self.inputs.apply(fact)
+        if kind in _ON_LINES and (kind is not NewMessage or self.ledger.loose):
+            self.ledger.place(fact, self.tree)
+        elif type(fact) is PrefixFrozen:
+            self.prefix = fact.prefix
+
+    def _inherit(self, fact: Fact, names: tuple[str, ...]) -> None:
+        """Take in a fact of the past that a fork shares."""
+        for name in names:
+            if name in _INHERITED:
                 getattr(self, name).apply(fact)
-        if not own and type(fact) is UsageRecorded:
+        if type(fact) is UsageRecorded:
             # Of the ledger a fork inherits this alone: what was used is its source's, but its
             # first request is as long as the line, and has to fit.
             self.ledger.calibrate(fact)
-        # Of any kind: a cause stands on the first fact of its append, whatever that is.
-        if own and fact.cause is not None:
-            self.inputs.apply(fact)
-        if kind in _ON_LINES and own and (kind is not NewMessage or self.ledger.loose):
-            self.ledger.place(fact, self.tree)
-        if type(fact) is PrefixFrozen and own:
-            self.prefix = fact.prefix
 
     def fork(self, session_id: SessionId) -> SessionState:
         """The state of a new session that shares the past of this one, before its first own fact.

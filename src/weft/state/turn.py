@@ -89,7 +89,15 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
+        # The most frequent kinds first: a session is opened by folding all that it has.
         match fact:
+            case ToolComplete(call_uid=call_uid):
+                self._settled(call_uid)
+            # An import adds nodes without moving the head: they are no answers of this turn.
+            case NewMessage(advance=True):
+                self._node_added(fact)
+            case ToolExecuting(call_uid=call_uid):
+                self.intents[call_uid] = fact
             case TurnStarted(turn_id=turn_id, node=node, options=options):
                 # Intents and requests stay: a turn that goes on has to settle them.
                 self.open = OpenTurn(turn_id=turn_id, tip=node, options=options)
@@ -107,13 +115,6 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 self._hold_call(turn_id)
             case Compacted():
                 self._hold_call(None)
-            # An import adds nodes without moving the head: they are no answers of this turn.
-            case NewMessage(advance=True):
-                self._node_added(fact)
-            case ToolExecuting(call_uid=call_uid):
-                self.intents[call_uid] = fact
-            case ToolComplete(call_uid=call_uid):
-                self._settled(call_uid)
             case PermissionRequest(request_id=request_id) | QuestionAsked(request_id=request_id):
                 self.requests[request_id] = fact
             case (
@@ -164,7 +165,8 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
         self.intents.pop(call_uid, None)
         self.answers.pop(call_uid, None)
         # A call that was settled without its answer (aborted, recovered) has nothing left to ask.
-        self.requests = {k: v for k, v in self.requests.items() if v.call_uid != call_uid}
+        if self.requests:
+            self.requests = {k: v for k, v in self.requests.items() if v.call_uid != call_uid}
 
     def _finished(self, turn_id: TurnId, reason: FinishReason, detail: str) -> None:
         self.open = None

@@ -19,7 +19,7 @@ from weft.runtime.tool_table import MADE_WHERE_NEEDED, NAVIGATION, is_mcp_name, 
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.prompt_files import PromptFiles
 from weft.state import SessionState
-from weft.thinking_levels import THINKING_LEVELS, KnownLevels, thinking_level
+from weft.thinking_levels import THINKING_LEVELS, KnownLevels, ThinkingLevel, thinking_level
 from weft.tools import COMPANIONS, Tool, navigation_tools
 
 if TYPE_CHECKING:  # loaded with the first structured result, or server: it costs start-up time
@@ -58,6 +58,8 @@ class TurnSettings:
         """How much of a result is shown, and by what that was found."""
         self._limits: tuple[tuple[Any, ...], TurnLimits] | None = None
         """The limits that were found last, and by what."""
+        self._named: tuple[tuple[int, object, ThinkingLevel], ModelName] | None = None
+        """The same of the model."""
 
     # -- models and tools
 
@@ -74,7 +76,12 @@ class TurnSettings:
             return self.role_model("plan_model", "model.architect", state, options)
         name = options.get("model") or state.settings.model or self._models.default()
         effort = thinking_level(options.get("thinking")) or state.settings.thinking
-        return msgspec.structs.replace(self._models.named(str(name)), effort=effort)
+        # Kept, as the limits are.
+        asked = (self._config.revision, name, effort)
+        if self._named is None or self._named[0] != asked:
+            named = msgspec.structs.replace(self._models.named(str(name)), effort=effort)
+            self._named = (asked, named)
+        return self._named[1]
 
     def role_model(
         self, setting: str, key: str, state: SessionState, options: Mapping[str, Any]

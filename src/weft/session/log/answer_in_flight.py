@@ -4,7 +4,7 @@ middle is to draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -25,6 +25,9 @@ from weft.ids import NodeId, SessionId
 from weft.store import Draft, DraftCall
 
 AnswerDelta: TypeAlias = TextDelta | ThinkingDelta | ToolArgsDelta
+ANSWER_DELTAS: Final = (TextDelta, ThinkingDelta, ToolArgsDelta)
+"""The same for `isinstance`: with a union each piece of an answer would wait three times as
+long."""
 MOST_UNREAD: Final = 512
 """Pieces that are held as they came: each weighs a multiple of its text."""
 
@@ -46,6 +49,19 @@ class _Words:
             self._length = len(self._pieces[0])
         self._pieces.append(text)
         self._length += len(text)
+
+    def put_run(self, pieces: Sequence[AnswerDelta]) -> bool:
+        """Add the text of a message where all pieces are of it and follow each other; False, and
+        nothing is added, where they do not.
+        """
+        node, end = pieces[0].node_id, self._length
+        for piece in pieces:
+            if type(piece) is not TextDelta or piece.offset != end or piece.node_id != node:
+                return False
+            end += len(piece.text)
+        self._pieces.append("".join([piece.text for piece in pieces]))
+        self._length = end
+        return True
 
     @property
     def text(self) -> str:
@@ -96,6 +112,10 @@ class AnswerInFlight:
             case ToolArgsDelta(index=index):
                 return self._calls[index][1].text if index in self._calls else ""
 
+    def add_run(self, pieces: Sequence[AnswerDelta]) -> bool:
+        """Take pieces in, if all of them are the text of this answer as it goes on: most are."""
+        return self._text.put_run(pieces)
+
     def add(self, delta: AnswerDelta) -> None:
         """Take one more piece in."""
         match delta:
@@ -126,12 +146,17 @@ class AnswersInFlight:
 
     def _read_pieces(self) -> None:
         pieces, self._unread = self._unread, []
+        if self._answer_of(pieces[0]).add_run(pieces):
+            return
         for piece in pieces:
-            answer = self._known.get(piece.node_id)
-            if answer is None:
-                answer = AnswerInFlight(Draft(node=piece.node_id), piece.after_seq)
-                self._known[piece.node_id] = answer
-            answer.add(piece)
+            self._answer_of(piece).add(piece)
+
+    def _answer_of(self, piece: AnswerDelta) -> AnswerInFlight:
+        answer = self._known.get(piece.node_id)
+        if answer is None:
+            answer = AnswerInFlight(Draft(node=piece.node_id), piece.after_seq)
+            self._known[piece.node_id] = answer
+        return answer
 
     def get(self, node: NodeId) -> AnswerInFlight | None:
         """What has come of this one."""
@@ -148,13 +173,17 @@ class AnswersInFlight:
 
     def take(self, signal: Signal) -> None:
         """Take a signal in, if it is about an answer."""
-        # A tuple: with a union each piece of an answer would wait three times as long here.
-        if isinstance(signal, (TextDelta, ThinkingDelta, ToolArgsDelta)):
-            self._unread.append(signal)
-            if len(self._unread) == MOST_UNREAD:
-                self._read_pieces()
+        if isinstance(signal, ANSWER_DELTAS):
+            self.take_piece(signal)
         elif isinstance(signal, AnswerRestarted):
             self._answers.pop(signal.node_id, None)
+
+    def take_piece(self, piece: AnswerDelta) -> None:
+        """Take a piece of an answer in."""
+        unread = self._unread
+        unread.append(piece)
+        if len(unread) == MOST_UNREAD:
+            self._read_pieces()
 
     def news_of(self, delta: AnswerDelta) -> tuple[Signal, ...]:
         """A piece, which may have been told before, as signals that only go on from what is known
@@ -175,6 +204,8 @@ class AnswersInFlight:
 
     def take_fact(self, fact: AnyFact) -> None:
         """Let go of what is in the log now, or never will be."""
+        if not self._unread and not self._known:
+            return
         match fact:
             case NewMessage(node=node):
                 self._unread = [piece for piece in self._unread if piece.node_id != node.id]

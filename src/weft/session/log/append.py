@@ -21,6 +21,7 @@ from weft.events import (
     NodeSplit,
     PrefixFrozen,
     Rewound,
+    SystemNote,
     ToolComplete,
     ToolExecuting,
     UsageRecorded,
@@ -28,9 +29,9 @@ from weft.events import (
     kind_of,
 )
 from weft.ids import BlobId, NodeId, SessionId
-from weft.loop import Commit, ProjectFacts
+from weft.loop import Commit, ProjectFacts, tip_after
 from weft.messages import Part, Text
-from weft.session.log.long_parts import spill
+from weft.session.log.long_parts import WITH_PARTS, spill
 from weft.state import OpenTurnState, SessionState, used_by
 from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow, project_stream
 from weft.tree import reader_for
@@ -105,6 +106,13 @@ def project_append(batch: ProjectFacts, end: int, *, session_id: SessionId, now:
     )
 
 
+def _placed(note: SystemNote, before: Sequence[Fact], state: SessionState) -> SystemNote:
+    """A note for the user with the place where it was said; one that was imported has its own."""
+    if note.node is not None or note.to_model or note.at:
+        return note
+    return msgspec.structs.replace(note, node=tip_after(state, before))
+
+
 def stamp(
     commit: Commit, state: SessionState, *, now: float, cause: CommandCause | None
 ) -> StampedFacts:
@@ -113,9 +121,13 @@ def stamp(
     spilled: set[BlobId] = set()
     stamped: list[Fact] = []
     for offset, fact in enumerate(commit.facts):
-        slim, more = spill(fact)
-        blobs.update(more)
-        spilled.update(more)
+        slim = fact
+        if type(slim) is SystemNote:
+            slim = _placed(slim, commit.facts[:offset], state)
+        elif type(slim) in WITH_PARTS:
+            slim, more = spill(slim)
+            blobs.update(more)
+            spilled.update(more)
         stamped.append(
             msgspec.structs.replace(
                 slim,

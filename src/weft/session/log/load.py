@@ -14,7 +14,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import Corrupt, SessionNotFound, TooNew
-from weft.events import AnyFact, ForkPoint, SessionCreated, decode
+from weft.events import ForkPoint, SessionCreated, decode
 from weft.ids import SessionId
 from weft.state import FOLD_VERSION, SessionState
 from weft.store import READER_VERSION, Record, Snapshot, Store
@@ -118,18 +118,15 @@ async def fold_after(
             if record.seq != after + 1:
                 raise Corrupt(log, f"fact {after + 1} is missing", seq=after + 1)
             after = record.seq
-            state.apply(_checked(decode(record.body, stream=log, seq=record.seq), log, record.seq))
+            fact = decode(record.body, stream=log, seq=after)
+            if fact.seq != after or fact.session_id != log:
+                raise Corrupt(log, "a fact names another place than its own", seq=after)
+            state.apply(fact)
             if after == upto:
                 break
             # To open a session of a hundred thousand facts must not stop the text of others.
             if not after % STRIDE:
                 await anyio.lowlevel.checkpoint()
-
-
-def _checked(fact: AnyFact, log: str, seq: int) -> AnyFact:
-    if fact.seq != seq or fact.session_id != log:
-        raise Corrupt(log, "a fact names another place than the one it is stored at", seq=seq)
-    return fact
 
 
 async def _past_of(session_id: SessionId, store: Store) -> SessionState:

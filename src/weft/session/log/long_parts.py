@@ -29,14 +29,15 @@ BLOB_OVER: Final = 32 * 1024
 KEPT_OF_BLOB: Final = 1_000
 """Characters of a long text that stay in the log, to be shown without the blob."""
 
-_WITH_PARTS: Final = frozenset(
+WITH_PARTS: Final = frozenset(
     {NewMessage, InputQueued, InputEdited, NodeEdited, NodeSplit, NodesJoined, ToolComplete}
 )
+"""The kinds of facts that `spill` may change."""
 
 
 def spill(fact: FactT) -> tuple[FactT, dict[BlobId, bytes]]:
     """The fact as it is stored: long parts moved out into blobs."""
-    if type(fact) not in _WITH_PARTS:
+    if type(fact) not in WITH_PARTS:
         return fact, {}
     blobs: dict[BlobId, bytes] = {}
     match fact:
@@ -99,4 +100,4 @@ def _add(blobs: dict[BlobId, bytes], data: bytes) -> BlobId:
 
 def blob_of(part: Part) -> BlobId | None:
     """The blob that has the whole of a part; None where the part has it itself."""
-    return part.blob if isinstance(part, Text | File | Image) else None
+    return part.blob if isinstance(part, (Text, File, Image)) else None

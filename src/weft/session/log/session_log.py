@@ -27,7 +27,7 @@ from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
 from weft.session.environment import CommitEnricher
-from weft.session.log.answer_in_flight import AnswersInFlight
+from weft.session.log.answer_in_flight import ANSWER_DELTAS, AnswersInFlight
 from weft.session.log.append import StampedFacts, project_append, stamp
 from weft.session.log.line import LineCache, LineCacheBudget
 from weft.session.log.running_output import RunningOutput
@@ -255,7 +255,12 @@ class SessionLog:
 
     def signal(self, signal: Signal) -> None:
         """Show something that is not stored."""
-        if isinstance(signal, ToolOutput):
+        # First, and with the fewest calls: there are thousands of them.
+        if isinstance(signal, ANSWER_DELTAS):
+            self._answers.take_piece(signal)
+            if not self.events.has_live_readers():
+                return
+        elif isinstance(signal, ToolOutput):
             self._outputs.take(signal)
         else:
             self._answers.take(signal)

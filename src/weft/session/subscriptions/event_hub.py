@@ -64,6 +64,8 @@ class EventHub:
         self._work: Hub[Event] = Hub()
         """Those that are told what a turn does while it goes on."""
         self._recent = RecentFacts()
+        self.has_live_readers = self._signals.has_readers
+        """Whether a subscriber wants what is not stored."""
 
     @property
     def is_read(self) -> bool:

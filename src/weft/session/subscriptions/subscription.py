@@ -94,7 +94,7 @@ class Subscription:
                     raise StopAsyncIteration
                 await self._inbox.wait()
                 continue
-            if not isinstance(event, FactBase | UnknownFact):
+            if not isinstance(event, (FactBase, UnknownFact)):
                 if self._live is True or (self._live and isinstance(event, STATUS_SIGNALS)):
                     return event
                 continue

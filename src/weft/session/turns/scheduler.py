@@ -63,6 +63,17 @@ REMEMBERED_SETTING = "remembered"
 _COMMAND = FailPointPair("session.command")
 _RESTART = FailPointPair("session.restart")
 _OVERDUE = FailPointPair("session.overdue")
+_REACTED_TO = frozenset(
+    {
+        PermissionRequest,
+        PermissionResolved,
+        QuestionAnswered,
+        QuestionAsked,
+        SettingChanged,
+        TurnFinished,
+    }
+)
+"""The facts that mean something for the process of a session."""
 
 
 class TurnScheduler:
@@ -142,6 +153,12 @@ class TurnScheduler:
         if self.error:
             self.error, self._shown = "", None
         state = self._log.state
+        if type(fact) in _REACTED_TO:  # a look at the kind: of a round there is none
+            self._react(fact, state)
+        self.follow_ups.take(fact)
+        self._waiting.take(fact, state)
+
+    def _react(self, fact: Fact, state: SessionState) -> None:
         match fact:
             case PermissionResolved() | QuestionAnswered():
                 if isinstance(fact, PermissionResolved):
@@ -159,8 +176,6 @@ class TurnScheduler:
                 self._outage.turn_ended()
             case _:
                 pass
-        self.follow_ups.take(fact)
-        self._waiting.take(fact, state)
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
         """Wait until something is true of the state.

@@ -31,7 +31,7 @@ class FactWaiters:
 
     def take(self, fact: Fact, state: SessionState) -> None:
         """Wake the waiters for this fact, or for what is true after it."""
-        if isinstance(fact, PermissionResolved | QuestionAnswered):
+        if isinstance(fact, (PermissionResolved, QuestionAnswered)):
             waiting = self._requests.pop(fact.request_id, None)
             if waiting is not None:
                 waiting.answer = fact

@@ -18,11 +18,11 @@ from weft.store.checks import check_place
 from weft.store.drafts import DraftPiece, joined_drafts
 from weft.store.sqlite.query import fetch
 
-_FIND = "select stream_no, last_seq, fence, process_id from streams where name = ?"
+_FIND = "select stream_no, last_seq, fence, process_id, is_hidden from streams where name = ?"
 _NEW = "insert into streams (name) values (?) returning stream_no"
 _FACT = "insert into facts values (?, ?, ?, ?, ?)"
 _GROW = "update streams set last_seq = ? where stream_no = ?"
-_SHOW = "update streams set is_hidden = 0, hidden_parent = null where stream_no = ? and is_hidden"
+_SHOW = "update streams set is_hidden = 0, hidden_parent = null where stream_no = ?"
 _ROW = """
     insert into sessions (
         stream_no, id, parent_id, project_path, last_active, is_child, archived, min_reader,
@@ -51,6 +51,7 @@ class StreamPosition(msgspec.Struct, frozen=True):
     last_seq: int
     fence: int
     process_id: str | None
+    is_hidden: int = 0
 
 
 def find(db: apsw.Connection, stream: str) -> StreamPosition | None:
@@ -72,15 +73,17 @@ def append(db: apsw.Connection, appends: Sequence[Append], process_id: str) -> N
         Conflict, Fenced, UsageError: the caller's savepoint takes back what was already added.
     """
     # Three rounds, because one append of a batch may name a blob that another one brings.
-    numbers = [_add_facts(db, one, process_id) for one in appends]
-    for one, stream_no in zip(appends, numbers, strict=True):
-        _add_beside(db, one, stream_no)
-    for one, stream_no in zip(appends, numbers, strict=True):
+    places = [_add_facts(db, one, process_id) for one in appends]
+    for one, place in zip(appends, places, strict=True):
+        if one.row is not None:
+            put_row(db, place, one.row)
+        _add_beside(db, one, place.stream_no)
+    for one, place in zip(appends, places, strict=True):
         for blob_id in one.names_blobs:
-            _name_blob(db, stream_no, blob_id)
+            _name_blob(db, place.stream_no, blob_id)
 
 
-def _add_facts(db: apsw.Connection, one: Append, process_id: str) -> int:
+def _add_facts(db: apsw.Connection, one: Append, process_id: str) -> StreamPosition:
     place = find(db, one.stream)
     check_place(
         one,
@@ -95,12 +98,10 @@ def _add_facts(db: apsw.Connection, one: Append, process_id: str) -> int:
         facts = ((number, r.seq, r.at, r.kind, r.body) for r in one.records)
         db.executemany(_FACT, facts)
         db.execute(_GROW, (one.records[-1].seq, number))
-    return place.stream_no
+    return place
 
 
 def _add_beside(db: apsw.Connection, one: Append, stream_no: int) -> None:
-    if one.row is not None:
-        put_row(db, stream_no, one.row)
     for said in one.said:
         # The index has no content of its own (`content=''`), so the row number ties the two tables.
         added = fetch(
@@ -151,12 +152,12 @@ def _name_blob(
         db.execute("insert or ignore into blob_refs values (?, ?)", named)
 
 
-def put_row(db: apsw.Connection, stream_no: int, row: SessionRow) -> None:
+def put_row(db: apsw.Connection, place: StreamPosition, row: SessionRow) -> None:
     """Keep the row of a session; one that was hidden is seen again."""
     db.execute(
         _ROW,
         (
-            stream_no,
+            place.stream_no,
             row.id,
             row.parent_id,
             row.project_path,
@@ -171,8 +172,9 @@ def put_row(db: apsw.Connection, stream_no: int, row: SessionRow) -> None:
     # After the row: a trigger has just taken away the wait that was there before.
     # A damaged row is never woken, and `due` has no other sign of it.
     if row.wake_at is not None and not row.damaged:
-        db.execute(_WAIT, (stream_no, row.id, row.wake_at))
-    db.execute(_SHOW, (stream_no,))
+        db.execute(_WAIT, (place.stream_no, row.id, row.wake_at))
+    if place.is_hidden:
+        db.execute(_SHOW, (place.stream_no,))
 
 
 def decode_row(session_id: str, data: bytes) -> SessionRow:
@@ -188,12 +190,11 @@ def decode_row(session_id: str, data: bytes) -> SessionRow:
 def mark_damaged(db: apsw.Connection, session_id: SessionId, reason: str) -> None:
     """Write the reason into the row, and make one for a session that has none."""
     place = find_or_add(db, session_id)
-    hidden = "select 1 from streams where stream_no = ? and is_hidden"
-    if fetch(db, hidden, (place.stream_no,)):
+    if place.is_hidden:
         return
     kept = fetch(db, "select row from sessions where stream_no = ?", (place.stream_no,))
     row = decode_row(session_id, kept[0][0]) if kept else SessionRow(id=session_id)
-    put_row(db, place.stream_no, msgspec.structs.replace(row, damaged=reason))
+    put_row(db, place, msgspec.structs.replace(row, damaged=reason))
 
 
 def save_draft(db: apsw.Connection, chunk: DraftChunk, process_id: str) -> None:

@@ -28,6 +28,10 @@ WRITER_CACHE_KB: Final = 320
 """Pages that the writer holds.  A commit needs some thirty, of which most are needed again; SQLite
 would keep all that a snapshot of many files looks up, up to 2 MB.
 """
+BUSY_WRITER_CACHE_KB: Final = 2048
+"""The same for many sessions at once: each brings pages of its own, which would be read again for
+every commit.
+"""
 _WAL_LIMIT_BYTES = 16 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -267,13 +271,18 @@ def _prepare(
     # commits that were confirmed would be gone.
     fetch(db, f"pragma synchronous = {synchronous}")
     fetch(db, f"pragma journal_size_limit = {_WAL_LIMIT_BYTES}")
-    fetch(db, f"pragma cache_size = -{WRITER_CACHE_KB}")
+    hold_pages(db, WRITER_CACHE_KB)
     # What is deleted or replaced is overwritten with zeros, also pages that become free.  Set for
     # every write and not for deletes alone: a draft that was dropped earlier leaves pages too.
     fetch(db, "pragma secure_delete = on")
     # The file may come from another machine: its schema must not call functions with side effects.
     fetch(db, "pragma trusted_schema = off")
     _retried(lambda: migrate(db, path), patience)
+
+
+def hold_pages(db: apsw.Connection, kilobytes: int) -> None:
+    """Let a connection keep so many pages in memory."""
+    fetch(db, f"pragma cache_size = -{kilobytes}")
 
 
 def _use_wal(db: apsw.Connection, path: Path) -> None:

@@ -36,10 +36,12 @@ from weft import faults
 from weft.errors import StoreError, StoreUnavailable
 from weft.store.sqlite.ballast import BallastFile
 from weft.store.sqlite.connect import (
+    BUSY_WRITER_CACHE_KB,
     BusyHandler,
     StoreFull,
     Synchronous,
     explained,
+    hold_pages,
     is_at_rest,
     is_full,
     is_read_only,
@@ -51,6 +53,8 @@ from weft.store.sqlite.write_ahead_log import WriteAhead
 from weft.store.threads import call, settle
 
 MOST_IN_A_GROUP = 1000
+_MANY_JOBS = 16
+"""Jobs in one group that only many sessions bring."""
 _REWRITE_PATIENCE_SECONDS = 1.0
 
 _BEFORE_BEGIN = faults.point("store.sqlite.before_begin")
@@ -121,6 +125,7 @@ class WriterThread:
         self._ahead = WriteAhead(path, self._patience) if vfs is None else None
         self._db: apsw.Connection | None = None
         self._is_dead = False
+        self._holds_many_pages = False
         self.is_read_only = False
         """Set when it has opened: the store can only be read."""
         self.is_full = False
@@ -197,6 +202,9 @@ class WriterThread:
             return [JobResult(job, None, self._why_not()) for job in group]
         try:
             db = self._living()
+            if len(group) >= _MANY_JOBS and not self._holds_many_pages:
+                hold_pages(db, BUSY_WRITER_CACHE_KB)
+                self._holds_many_pages = True
             # A lease that cannot be had is refused soon, with the name of the process that is in
             # the way; facts of a session that works are worth the whole wait.
             self._patience.start(waits_for_suspended=any(job.grows for job in group))
@@ -317,6 +325,7 @@ class WriterThread:
             self._path, synchronous=self._synchronous, vfs=self._vfs, patience=self._patience
         )
         self._inode = os.stat(self._path).st_ino
+        self._holds_many_pages = False
         if self._ahead is not None:
             self._ahead.attach(self._db)
 
