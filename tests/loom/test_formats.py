@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zipfile
@@ -171,6 +172,8 @@ PLAIN = st.recursive(
     ),
     max_leaves=4,
 )
+ID_LETTER = st.characters(codec="utf-8", exclude_characters="\0")
+ID_TEXT = st.text(ID_LETTER, max_size=2)
 TIMES = st.none() | st.floats(0, 4e9)
 
 
@@ -183,7 +186,7 @@ def forests(draw: st.DrawFn) -> tuple[TreeRecord, ...]:
         for at in range(size):
             nodes.append(
                 NodeRecord(
-                    id=f"{number}-{draw(st.text(max_size=2))}-{at}",
+                    id=f"{number}-{draw(ID_TEXT)}-{at}",
                     parent_id=nodes[draw(st.integers(0, at - 1))].id if at else None,
                     text=draw(st.text(max_size=8)),
                     kind=draw(st.sampled_from(["text", "message"])) if at else "root",
@@ -444,6 +447,7 @@ def _spoil(value: Any, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(list(keys)))
         inner = value[key]
         if not isinstance(inner, dict | list) or not inner or data.draw(st.integers(0, 4)) == 0:
-            value[key] = data.draw(JUNK)
+            # A copy: what is spoiled next may lie in it, and the next example draws it again.
+            value[key] = copy.deepcopy(data.draw(JUNK))
             return
         value = inner

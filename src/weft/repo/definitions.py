@@ -85,9 +85,9 @@ def cut_text(text: str, most: int) -> str:
     kept = text[: most - 1]
     if not _BETWEEN_WORDS.match(text, most - 1):
         kept = kept[: max((match.end() for match in _BETWEEN_WORDS.finditer(kept)), default=0)]
-    for quote in "\"'`":
-        if kept.count(quote) % 2:
-            kept = kept[: kept.rindex(quote)]
+    # Again from the first kind: what is cut away may open a string of another one.
+    while unclosed := next((quote for quote in "\"'`" if kept.count(quote) % 2), ""):
+        kept = kept[: kept.rindex(unclosed)]
     return f"{kept.rstrip()}…"
 
 

@@ -258,6 +258,8 @@ def changed_part(number: int, before: str, row: str, columns: int) -> str:
     """What is written to make one row of another: from the first word on that differs."""
     pairs = enumerate(zip(before, row, strict=False))
     same = next((n for n, (one, two) in pairs if one != two), min(len(before), len(row)))
+    if row_cells(before) > columns:
+        same = 0  # what did not fit has written over its own last cells
     attribute = row.rfind("\x1b", 0, same)
     if attribute >= 0 and not row.startswith(_RESET, attribute):
         # Inside of an attribute: it has to be set again.

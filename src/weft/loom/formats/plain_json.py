@@ -90,8 +90,10 @@ def as_id(value: Any, where: str) -> str:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or not value or "\0" in value:
+    if not isinstance(value, str) or not value:
         raise UsageError(f"{where} has no id")
+    if "\0" in value:
+        raise UsageError(f"{where} has an id with a NUL character")
     if len(value) > LONGEST_ID:
         raise UsageError(f"{where} has an id of {len(value)} characters; {LONGEST_ID} are allowed")
     return clean_text(value)

@@ -68,7 +68,7 @@ def _wrapped(editor: LineEditor, room: int) -> list[list[_Cell]]:
     lines: list[list[_Cell]] = [[]]
     used = at = 0
     for grapheme in _pieces(editor.text):
-        cell = _cell(editor, grapheme, at, used)
+        cell = _within(_cell(editor, grapheme, at, used), room)
         if grapheme == "\n":
             lines[-1].append(_Cell("", 0, at))
             lines.append([])
@@ -102,6 +102,14 @@ def _cell(editor: LineEditor, grapheme: str, at: int, used: int) -> _Cell:
         shown = f"<U+{ord(found.group()):04X}>"
         return _Cell(shown, len(shown), at, "quiet")
     return _Cell(grapheme, grapheme_cells(grapheme), at)
+
+
+def _within(cell: _Cell, room: int) -> _Cell:
+    """A label or a number wider than the row is cut: the cursor would stand outside of it."""
+    if cell.width <= room:
+        return cell
+    shown = fit(cell.shown, room)
+    return cell._replace(shown=shown, width=cells(shown))
 
 
 def _cursor(lines: list[list[_Cell]], editor: LineEditor) -> tuple[int, int]:
