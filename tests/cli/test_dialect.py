@@ -118,7 +118,7 @@ CALLS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         },
     ),
     ("skill", {"name": "tidy"}, "Skill", {"skill": "tidy"}),
-    ("wait", {"seconds": 5}, "Wait", {"seconds": 5}),
+    ("wait_for", {"seconds": 5}, "WaitFor", {"seconds": 5}),
     ("find_symbol", {"name": "Cart"}, "FindSymbol", {"name": "Cart"}),
     ("references", {"name": "Cart"}, "References", {"name": "Cart"}),
     ("outline", {"path": "a.py"}, "Outline", {"path": "a.py"}),

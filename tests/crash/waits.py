@@ -1,10 +1,11 @@
 """A turn that waits is woken once, and asks no model meanwhile, whenever its process is killed.
 
 `python -m tests.crash.waits` prints one JSON line; `--rounds 20 --seed 7` tries fewer, others, and
-`--only 13` one of them.  A round is a session whose turn waits, for a time or for a background
-command.  Its process is killed (`kill -9`) once or twice, when the log has grown to a place that
-the seed chooses, or a moment later; the next one opens the session and goes on with what is not
-asleep.  At last two applications are open at once, both of which wake what is due.
+`--only 13` one of them.  A round is a session whose turn waits: for a time, for a background
+command, for a file or for a port.  The file is written and the port listened on after the kills.  Its
+process is killed (`kill -9`) once or twice, when the log has grown to a place that the seed
+chooses, or a moment later; the next one opens the session and goes on with what is not asleep.  At
+last two applications are open at once, both of which wake what is due.
 
 What is judged is the log: the turn has ended once, and well; each wait has one end, not before its
 time; between the two no model call began; and each call was answered once.
@@ -17,6 +18,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,14 +46,15 @@ from weft.events import (
 from weft.ids import CallUid
 from weft.store.sqlite import open_sqlite
 
-Kind: TypeAlias = Literal["time", "command"]
+Kind: TypeAlias = Literal["time", "command", "file", "port"]
 
+_KINDS: tuple[Kind, ...] = ("command", "time", "file", "port")
 SESSION = "ses_waits"
 WAIT_SECONDS = 0.4
 COMMAND = "sleep 0.9; echo built"
 ROUND_SECONDS = 60.0
 TICK_SECONDS = 0.002
-MOST_FACTS = {"time": 14, "command": 24}
+MOST_FACTS = {"time": 14, "command": 24, "file": 9, "port": 9}
 """About how many facts a round has; a kill that comes later finds the process at its end."""
 
 
@@ -66,7 +69,7 @@ class WaitPlan(msgspec.Struct, frozen=True):
 def planned(seed: int, number: int) -> WaitPlan:
     """The round of this number."""
     dice = random.Random(f"{seed}:{number}")
-    kind: Kind = "time" if number % 2 else "command"
+    kind: Kind = _KINDS[number % len(_KINDS)]
     kills = []
     for _ in range(dice.choice((1, 1, 2))):
         delay = dice.choice((0.0, dice.uniform(0, 0.05), dice.uniform(0, WAIT_SECONDS)))
@@ -74,18 +77,24 @@ def planned(seed: int, number: int) -> WaitPlan:
     return WaitPlan(kind, tuple(sorted(kills)))
 
 
-def script(kind: Kind) -> dict[str, Any]:
+def script(kind: Kind, port: int) -> dict[str, Any]:
     """A model that waits, chosen by the rounds of calls that it sees."""
     start = {"do": "call", "name": "shell", "args": {"command": COMMAND, "background": True}}
     waits = {
-        "time": [{"do": "call", "name": "wait", "args": {"seconds": WAIT_SECONDS}}],
-        "command": [start, {"do": "call", "name": "wait", "args": {"command": "bg_1"}}],
+        "time": [_wait(seconds=WAIT_SECONDS)],
+        "command": [start, _wait(command="bg_1")],
+        "file": [_wait(file="out.txt")],
+        "port": [_wait(port=port)],
     }
     answers: list[Any] = [
         {"when": {"since": "go.", "rounds": place}, "steps": [step]}
         for place, step in enumerate(waits[kind])
     ]
     return {"answers": [*answers, "done."], "loop": True}
+
+
+def _wait(**args: object) -> dict[str, Any]:
+    return {"do": "call", "name": "wait_for", "args": args}
 
 
 class WaitRound:
@@ -96,7 +105,11 @@ class WaitRound:
         self._plan = plan
         self._failed: list[str] = []
         (root / "project").mkdir()
-        (root / "script.json").write_text(json.dumps(script(plan.kind)))
+        # Not listened on before it is to be: its number is taken, and no one has it.
+        self._server = socket.socket()
+        self._server.bind(("127.0.0.1", 0))
+        port = self._server.getsockname()[1]
+        (root / "script.json").write_text(json.dumps(script(plan.kind, port)))
 
     def run(self) -> str:
         """Let the round happen; what is wrong already, or nothing."""
@@ -106,6 +119,8 @@ class WaitRound:
             anyio.run(self._finish)
         except TimeoutError:
             return "the turn does not end"
+        finally:
+            self._server.close()
         return "; ".join(self._failed)
 
     def _kill_at(self, grown: int, delay: float) -> None:
@@ -138,8 +153,21 @@ class WaitRound:
 
     async def _finish(self) -> None:
         with anyio.fail_after(ROUND_SECONDS):
-            async with opened(self._root), opened(self._root) as second:
-                await live(second)
+            async with (
+                opened(self._root),
+                opened(self._root) as second,
+                anyio.create_task_group() as group,
+            ):
+                group.start_soon(live, second)
+                if self._plan.kind in ("file", "port"):
+                    await self._until_waiting()
+                (self._root / "project" / "out.txt").write_text("done")
+                self._server.listen()
+
+    async def _until_waiting(self) -> None:
+        """What is there before the turn waits for it is not waited for."""
+        while not any(isinstance(fact, TurnWaiting) for fact in await self._facts()):
+            await anyio.sleep(TICK_SECONDS)
 
     def facts(self) -> list[AnyFact]:
         """The log."""
@@ -213,7 +241,9 @@ def _wrong_wait(wait: TurnWaiting, facts: Sequence[AnyFact]) -> list[str]:
     between = [fact for fact in facts if wait.seq < fact.seq < end.seq]
     if any(isinstance(fact, ModelCallStarted) for fact in between):
         wrong.append("a model was asked during the wait")
-    if wait.until is not None and end.at < wait.until - 0.01:
+    if end.by != wait.on.kind:
+        wrong.append(f"it was for a {wait.on.kind}, and ended by {end.by}")
+    if wait.on.kind == "time" and end.at < (wait.until or 0.0) - 0.01:
         wrong.append("it was woken before its time")
     if _answers(wait.call_uid, facts) != 1:
         wrong.append(f"its call was answered {_answers(wait.call_uid, facts)} times")

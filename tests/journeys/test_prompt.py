@@ -121,7 +121,7 @@ async def test_plan_mode_is_told_and_has_only_its_tools(world: World) -> None:
     planning, denied, working = model.requests
     assert "Permission mode: plan." in notes(planning)[0]
     assert [tool.name for tool in planning.tools] == [
-        *("read", "list", "find", "grep", "todo", "ask", "wait", "decision_log", "agent")
+        *("read", "list", "find", "grep", "todo", "ask", "wait_for", "decision_log", "agent")
     ]
     # A model that remembers a tool is told why it may not use it.
     assert "plan mode changes nothing" in repr(denied.messages)

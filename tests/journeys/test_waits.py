@@ -11,6 +11,15 @@ import pytest
 
 from tests.support.background_shell import background_shell, plays, start
 from tests.support.role_models import agent_call
+from tests.support.waiting_turns import (
+    TEN_MINUTES,
+    HeldSleep,
+    left_waiting,
+    open_world,
+    result_of,
+    waiting,
+    woken_by,
+)
 from tests.support.world import (
     PATIENCE,
     World,
@@ -23,9 +32,6 @@ from tests.support.world import (
     until_idle,
     until_status,
 )
-from weft.api.session import Session
-from weft.app import App
-from weft.clock import ManualClock
 from weft.errors import Owned
 from weft.events import (
     ChildStarted,
@@ -35,10 +41,9 @@ from weft.events import (
     ToolComplete,
     TurnFinished,
     TurnWaiting,
-    TurnWoken,
 )
 from weft.ids import SessionId
-from weft.loop.waits.call_wait import shown_seconds
+from weft.loop.waits.wait_text import shown_seconds
 from weft.messages import Text
 from weft.providers import CallResults, ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
@@ -48,61 +53,6 @@ from weft.store import Lease, MemoryData, MemoryStore, SessionRow
 from weft.testing.store_contract import add_row
 
 pytestmark = pytest.mark.anyio
-
-TEN_MINUTES = CallTool(name="wait", args={"seconds": 600})
-
-
-class HeldSleep:
-    """Time that passes when the test says so."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        self._clock = clock
-        self._passed = anyio.Event()
-        self.asked: list[float] = []
-        self.begun = anyio.Event()
-
-    async def __call__(self, seconds: float) -> None:
-        until_then = self._clock.now() + seconds
-        self.asked.append(seconds)
-        self.begun.set()
-        while self._clock.now() < until_then:
-            await self._passed.wait()
-
-    def pass_time(self, seconds: float) -> None:
-        self._clock.advance(seconds)
-        self._passed.set()
-        self._passed = anyio.Event()
-
-
-def open_world(world: World, model: ScriptedModel) -> tuple[App, HeldSleep]:
-    sleep = HeldSleep(world.clock)
-    return world.open(model, sleep=sleep, clock=world.clock), sleep
-
-
-async def waiting(app: App, *, prompt: str = "go") -> Session:
-    """A session whose turn waits."""
-    session = await app.sessions.start_session(session_id="ses_waits")
-    await session.send_prompt(prompt)
-    await until(session, TurnWaiting)
-    await until_status(session, "waiting")
-    return session
-
-
-async def left_waiting(world: World, *steps: Step) -> SessionId:
-    """A session whose process died while its turn waited."""
-    app, _ = open_world(world, ScriptedModel([*(steps or (TEN_MINUTES,)), "never"]))
-    await app.__aenter__()
-    session = await waiting(app)
-    await crash(app)
-    return session.id
-
-
-async def result_of(session: Session) -> str:
-    return (await facts(session, ToolComplete))[-1].result.text
-
-
-async def woken_by(session: Session) -> list[str]:
-    return [each.by for each in await facts(session, TurnWoken)]
 
 
 async def test_a_turn_waits_for_a_time_and_asks_no_model_meanwhile(world: World) -> None:

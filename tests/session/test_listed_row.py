@@ -17,6 +17,7 @@ from weft.events import (
     NodesJoined,
     NodeSplit,
     SessionCreated,
+    SystemNote,
     ToolComplete,
     TurnFinished,
     TurnStarted,
@@ -31,7 +32,7 @@ from weft.ids import CallUid, NodeId, SessionId, TurnId, WaitId
 from weft.messages import Node, Text, ToolResult, Usage
 from weft.session.log.append import LISTED_EVERY_SECONDS, due_row, is_row_due, row_after
 from weft.state import SessionState, fold
-from weft.store import READER_VERSION, SessionRow
+from weft.store import LOOKS_READER, READER_VERSION, SessionRow
 
 SESSION, TURN, CALL, WAIT = SessionId("ses_1"), TurnId("trn_1"), CallUid("cal_1"), WaitId("wai_1")
 GOLDEN = Path(__file__).parent.parent / "golden" / "facts" / "v1.jsonl"
@@ -126,7 +127,27 @@ def test_a_session_with_nodes_that_were_cut_or_generated_is_not_for_older_reader
             state.apply(fact)
         assert needed == [1, 1, 1, 2, 2, 2], type(newer).__name__
         fork = state.fork(SessionId("ses_2"))
-        assert row_after(fork, facts[:1]).min_reader == 2 == READER_VERSION
+        assert row_after(fork, facts[:1]).min_reader == 2
+
+
+def test_a_turn_that_waits_for_what_is_looked_at_is_not_for_older_readers_while_it_sleeps() -> None:
+    for kind in ("time", "command", "agent", "file", "port"):
+        history = (
+            HISTORY[0],
+            TurnStarted(turn_id=TURN),
+            TurnWaiting(wait_id=WAIT, turn_id=TURN, on=WaitSubject(kind=kind)),
+            SystemNote(text="meanwhile"),
+            TurnWoken(wait_id=WAIT, turn_id=TURN, by=kind),
+        )
+        state = SessionState(session_id=SESSION)
+        needed: list[int] = []
+        for number, fact in enumerate(history, 1):
+            stored = msgspec.structs.replace(fact, session_id=SESSION, seq=number, at=100.0)
+            needed.append(row_after(state, [stored]).min_reader)
+            state.apply(stored)
+        asleep = 1 if kind in ("time", "command") else LOOKS_READER
+        assert needed == [1, 1, asleep, asleep, 1], kind
+        assert asleep <= READER_VERSION
 
 
 def _situations() -> Iterator[tuple[SessionState, SessionRow]]:

@@ -77,7 +77,7 @@ def test_every_built_in_tool_has_a_valid_schema_and_a_description() -> None:
     pure = {name for name, tool in tools.items() if tool.effect == "pure"}
     looks = {"read", "list", "find", "grep", *INDEX_TOOLS}
     decisions = {"decision_log", "decision_query", "decision_update"}
-    assert pure == {*looks, *decisions, "todo", "ask", "shell_output", "wait"}
+    assert pure == {*looks, *decisions, "todo", "ask", "shell_output", "wait_for"}
     assert {name for name, tool in tools.items() if tool.effect == "checkable"} == {
         "write",
         "edit",

@@ -175,8 +175,16 @@ class ToolCallBatch:
                 status="invalid",
             )
 
+    def _tool(self, name: str) -> Tool | None:
+        tools = self._env.tools
+        if (tool := tools.get(name)) is not None:
+            return tool
+        from weft.permissions import tool_named_now  # models mostly name what there is
+
+        return tools.get(tool_named_now(name))
+
     def _manner(self, call: ToolCall) -> Literal["together", "beside", "alone"]:
-        tool = self._env.tools.get(call.name)
+        tool = self._tool(call.name)
         if isinstance(tool, DelegateTool):
             return "beside"
         return "together" if tool is not None and tool.effect == "pure" else "alone"
@@ -317,7 +325,7 @@ class ToolCallBatch:
 
     async def _make_ready(self, call: ToolCall) -> ReadyCall | None:
         """A call that may run; None when it has been settled otherwise."""
-        tool = self._env.tools.get(call.name)
+        tool = self._tool(call.name)
         if tool is None:
             self._refuse_invalid(call, self._unknown_tool(call.name))
             return None

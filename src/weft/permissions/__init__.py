@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # loaded when they are first used
         claude_tool_name,
         our_tool_name,
         spellings_of,
+        tool_named_now,
     )
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "spellings_of",
     "split_rule",
     "taken_away",
+    "tool_named_now",
     "with_hook",
 ]
 
@@ -88,6 +90,7 @@ _HOMES = {
     "claude_tool_name": "tool_names",
     "our_tool_name": "tool_names",
     "spellings_of": "tool_names",
+    "tool_named_now": "tool_names",
 }
 
 

@@ -28,7 +28,7 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "ask": "AskUserQuestion",
         "agent": "Task",
         "skill": "Skill",
-        "wait": "Wait",  # none of that kind there, as above
+        "wait_for": "WaitFor",  # none of that kind there, as above
         "find_symbol": "FindSymbol",
         "references": "References",
         "outline": "Outline",
@@ -63,11 +63,16 @@ _LATER: Final = {
 }
 """Further names that its versions had or have for the same tools, in lower case."""
 
+_FORMER: Final[Mapping[str, str]] = MappingProxyType({"wait": "wait_for"})
+"""What a tool of ours was called before: models repeat the calls that stand in their line, and
+settings and logs keep their names."""
+
 # In lower case: settings write both `bash` and `Bash` for the same tool.
 _OURS: Final = {
     **{name: name for name in CLAUDE_NAMES},
     **{theirs.lower(): ours for ours, theirs in CLAUDE_NAMES.items()},
     **_LATER,
+    **_FORMER,
 }
 
 
@@ -76,6 +81,11 @@ def our_tool_name(name: str) -> str:
     stays as it is."""
     plain = name.strip()
     return _OURS.get(plain.lower(), plain)
+
+
+def tool_named_now(name: str) -> str:
+    """The name that a tool has now which was called so before; another name stays as it is."""
+    return _FORMER.get(name, name)
 
 
 def claude_tool_name(name: str) -> str:
@@ -88,4 +98,5 @@ def spellings_of(name: str) -> tuple[str, ...]:
     theirs = CLAUDE_NAMES.get(name)
     if theirs is None:
         return (name,)
-    return (name, theirs, "Agent") if name == "agent" else (name, theirs)
+    former = [each for each, now in _FORMER.items() if now == name]
+    return (name, theirs, "Agent") if name == "agent" else (name, theirs, *former)

@@ -148,7 +148,10 @@ class StreamJsonEncoder:
     def _wait(self, event: TurnWaiting | TurnWoken) -> dict[str, Any]:
         if isinstance(event, TurnWoken):
             return self._system("turn_woken", wait_id=event.wait_id, by=event.by)
-        on = {"on": event.on.kind, "command": event.on.name or None, "until": event.until}
+        on = {"on": event.on.kind, "until": event.until}
+        # By the name of its kind: `command`, `agent`, `file`, `port`.
+        on |= {"command": None, event.on.kind: event.on.name or event.on.place or None}
+        on.pop("time", None)
         call = event.call_uid or None
         return self._system("turn_waiting", wait_id=event.wait_id, tool_use_id=call, **on)
 

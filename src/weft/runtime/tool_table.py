@@ -73,6 +73,10 @@ def named_tools(wanted: Any, known: Mapping[str, Tool]) -> dict[str, Tool]:
     """
     if isinstance(wanted, str) or not all(isinstance(name, str) for name in wanted):
         raise UsageError(f'tools is "all" or a list of tools, not {wanted!r}')
+    if any(name not in known for name in wanted):
+        from weft.permissions import tool_named_now  # few name what there is not
+
+        wanted = [name if name in known else tool_named_now(name) for name in wanted]
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(known))}")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weft.store import search_text as words
 from weft.store.address import check_address
 from weft.store.base import (
+    LOOKS_READER,
     PROJECT_STREAM,
     READER_VERSION,
     Append,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.store.memory import MemoryData, MemoryStore
 
 __all__ = [
+    "LOOKS_READER",
     "PROJECT_STREAM",
     "READER_VERSION",
     "Append",

@@ -26,7 +26,9 @@ from weft.messages import DraftPart
 
 # Grows when a session can hold something that an older program would misread; what an older one
 # may skip does not count.
-READER_VERSION = 2
+LOOKS_READER = 3
+"""The first `READER_VERSION` that knows turns which wait for files, ports and agents."""
+READER_VERSION = LOOKS_READER
 """What this program can read.
 
 A session row whose `min_reader` is higher is listed and refused, never written.

@@ -9,11 +9,11 @@ and the durable intent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from weft.events import Effect, Fact, FactBase, Todo
+from weft.events import Effect, Fact, FactBase, Todo, WaitSubject
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image
 from weft.permissions import ToolAction
@@ -69,8 +69,13 @@ class UserQuestion(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
 
 
+WaitLook: TypeAlias = Callable[[WaitSubject], Awaitable[bool]]
+"""Looks whether what a call waits for has come, from what it was when the wait began."""
+
+
 class WaitRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call waits for: a time, the end of a background command, or the one within the other.
+    """What a call waits for: a time, the end of a background command or agent, something that is
+    looked at, or one of these within a time.
 
     The turn waits, not the tool: `PreparedCall.run` is called when the wait is over.
     """
@@ -79,6 +84,14 @@ class WaitRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A background command that runs."""
     title: str = ""
     """Its command line, for display."""
+    agent: str = ""
+    """A background agent that works: its session."""
+    on: WaitSubject | None = None
+    """What is looked at, as it is now."""
+    look: WaitLook | None = None
+    """How it is looked at; the wait may have begun in another process."""
+    pace: float = 1.0
+    """Seconds between two looks."""
     seconds: float | None = None
     """At most so long."""
     until: float | None = None

@@ -106,9 +106,9 @@ class WaitNotice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the turn waits for."""
 
     name: str = ""
-    """The background command; empty where it waits for a time."""
+    """The background command or agent, the file, the port; empty where it waits for a time."""
     text: str = ""
-    """What the command is."""
+    """What the command or the agent is."""
     since: float = 0.0
     """When it began, in seconds of the clock on the wall."""
     until: float | None = None
@@ -117,7 +117,9 @@ class WaitNotice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def wait_notice(wait: TurnWaiting) -> WaitNotice:
     """A wait as screens show it."""
-    return WaitNotice(name=wait.on.name, text=wait.on.text, since=wait.at, until=wait.until)
+    on = wait.on
+    name, text = (on.name, on.text) if on.name else (on.text, "")
+    return WaitNotice(name=name, text=text, since=wait.at, until=wait.until)
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="plan_request"):

@@ -36,9 +36,12 @@ def _title_of(port: WokenSession) -> str:
 
 def woken_text(port: WokenSession) -> str:
     """One line: which session goes on here, and why."""
-    wait = port.state.turn.wait
-    name = wait.on.name if wait is not None else ""
-    why = f"{clean_line(name)} is over" if name else "the time that it waited for has come"
+    wait, asleep = port.state.turn.wait, port.state.turn.asleep
+    name = clean_line(wait.on.name if wait is not None else "")
+    why = f"{name} is over" if name else "the time that it waited for has come"
+    if asleep is not None and asleep.on.kind not in ("time", "command"):
+        # It needs a process that looks, and the one that did is gone.
+        why = f"it still waits for {name or clean_line(asleep.on.text)}"
     mode = port.permission_mode
     return f"{_title_of(port)} goes on in this chat: {why} (mode {mode}; /resume {port.session_id})"
 

@@ -1,4 +1,5 @@
-"""Facts of a turn that waits: for a time, or for the end of a background command.
+"""Facts of a turn that waits: for a time, for the end of a background command or agent, or until a
+file changes or a port is served.
 
 A wait is a state of the log, so that it survives its process and costs nothing meanwhile: the turn
 stays open, no model is asked, and the call that waits is answered when the wait is over.
@@ -17,11 +18,15 @@ class WaitSubject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     # An open word: an older program shows a later one as it is.
     kind: str
-    """`time`, or `command`."""
+    """`time`, `command`, `agent`, `file`, or `port`."""
     name: str = ""
-    """The background command."""
+    """The background command, or the session of the agent."""
     text: str = ""
-    """What it is, for display: the command line."""
+    """What it is, for display: the command line, the task."""
+    place: str = ""
+    """What is looked at: a path or a pattern of paths, the number of a port."""
+    seen: str = ""
+    """What it looked like when the wait began, as a digest; empty where there was nothing."""
 
 
 class TurnWaiting(FactBase, frozen=True, tag="turn_waiting"):
@@ -47,4 +52,5 @@ class TurnWoken(FactBase, frozen=True, tag="turn_woken"):
     turn_id: TurnId
     # An open word, as above.
     by: str
-    """What ended the wait: `time`, `command`, or `message` (one that was sent meanwhile)."""
+    """What ended the wait: `time`, `message` (one that was sent meanwhile), or the kind of what it
+    was for."""

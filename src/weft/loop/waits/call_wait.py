@@ -1,4 +1,5 @@
-"""A turn that waits: for a time, for the end of a background command, for the first of the two.
+"""A turn that waits: for a time, for the end of a background command or agent, for something that
+is looked at; for the first of a time and one of these.
 
 The wait is on record before it begins (`TurnWaiting`), and its end before anything follows from it
 (`TurnWoken`).  So a process that dies meanwhile leaves a turn that still waits: whichever process
@@ -9,17 +10,18 @@ fact that they end the wait.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
-from weft.events import Fact, ToolComplete, TurnWaiting, WaitSubject
+import anyio
+
+from weft.events import ChildStarted, Fact, ToolComplete, TurnWaiting, WaitSubject
 from weft.faults import FailPointPair
-from weft.ids import CallUid, NodeId, WaitId, new_id
-from weft.loop.approval import within
+from weft.ids import CallUid, NodeId, SessionId, WaitId, new_id
 from weft.loop.base import ToolCallEnvironment
 from weft.loop.pending_facts import PendingFacts
+from weft.loop.waits.first_of import first_of
+from weft.loop.waits.wait_text import end_text, outcome_text, shown_time
 from weft.loop.waits.wake import woken_fact
 from weft.state import SessionState
 from weft.tools import ToolOutcome, WaitRequest
@@ -32,6 +34,8 @@ LONGEST_SLEEP_SECONDS: Final = 30.0
 any timer knows."""
 LONGEST_WAIT_SECONDS: Final = 7 * 24 * 3600.0
 """How far away the end of a wait may be, however it is named."""
+LOOKED_FOR_SECONDS: Final = 24 * 3600.0
+"""How long something is looked for that no time was named for: it may never come."""
 
 
 class CallWait:
@@ -56,6 +60,9 @@ class CallWait:
 
     async def over(self) -> ToolOutcome:
         """Wait to the end; says how it came.  A cancel leaves the wait open, in the log."""
+        if await self._is_there():
+            assert self._request.on is not None
+            return ToolOutcome(text=end_text(self._env.journal.state, self._request.on))
         await self._begin()
         if self._refusal:
             return ToolOutcome(text=self._refusal, is_error=True)
@@ -65,6 +72,14 @@ class CallWait:
         if self._env.journal.state.turn.woken is None:
             await self._sleep(wait)
         return self._outcome(wait)
+
+    async def _is_there(self) -> bool:
+        """Whether what is to be looked for has come before the wait began."""
+        request, wait = self._request, self._env.journal.state.turn.wait
+        if request.look is None or request.on is None:
+            return False
+        is_open = wait is not None and wait.call_uid == self._call_uid
+        return not is_open and await request.look(request.on)
 
     async def _begin(self) -> None:
         """Put on record that the turn waits, unless it does already or there is nothing to wait
@@ -103,59 +118,64 @@ class CallWait:
             journal.status("executing_tool")
 
     async def _until_woken(self, wait: TurnWaiting) -> None:
-        journal, until = self._env.journal, wait.until
+        journal = self._env.journal
 
-        async def woken() -> bool:
+        async def woken() -> str:
             await journal.until(lambda state: state.turn.asleep is not wait)
-            return True
+            return ""
 
-        if until is None:
-            await woken()
-            return
-        if await within(0, lambda seconds: self._sleep_until(until), woken):
+        by = await first_of(woken, lambda: self._looked(wait), lambda: self._passed(wait))
+        if not by:
             return
 
-        def expired(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+        def over(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             # A message may have come while the time ran out: the first on record counts.
-            return [] if state.turn.asleep is not wait else [woken_fact(wait, "time")]
+            return [] if state.turn.asleep is not wait else [woken_fact(wait, by)]
 
-        await self._pending.commit(_WAKE, expired)
+        await self._pending.commit(_WAKE, over)
 
-    async def _sleep_until(self, until: float) -> None:
-        clock = self._env.clock
+    async def _looked(self, wait: TurnWaiting) -> str:
+        """Look until what is looked for has come; its kind."""
+        look = self._request.look
+        if look is None:
+            await anyio.sleep_forever()
+        assert look is not None
+        while not await look(wait.on):
+            await self._env.sleep(self._request.pace)
+        return wait.on.kind
+
+    async def _passed(self, wait: TurnWaiting) -> str:
+        """Wait for the time; the word for it."""
+        clock, until = self._env.clock, wait.until
+        if until is None:
+            await anyio.sleep_forever()
+        assert until is not None
         left = until - clock.now()
         while left > 0:
             step = min(left, LONGEST_SLEEP_SECONDS)
             await self._env.sleep(step)
             # By both: a clock on the wall that was set back must not prolong the wait.
             left = min(left - step, until - clock.now())
+        return "time"
 
     def _ended_before(self) -> ToolOutcome:
         state = self._env.journal.state
-        return ToolOutcome(text=_end_text(state, self._request.command))
+        return ToolOutcome(text=end_text(state, _subject(state, self._request)))
 
     def _outcome(self, wait: TurnWaiting) -> ToolOutcome:
         state = self._env.journal.state
         woken, now = state.turn.woken, self._env.clock.now()
         by = woken.by if woken is not None else ""
         self.duration_ms = max(0, int((now - wait.at) * 1000))
-        passed = shown_seconds(now - wait.at)
-        name = wait.on.name
-        match by:
-            case "command":
-                text = _end_text(state, name)
-            case "message":
-                # Not that it follows: it may be taken back before the model is asked.
-                text = f"The wait ended early, after {passed}: a message came."
-            case _ if name:
-                text = f"{name} still runs after {passed}."
-            case _:
-                has = "has" if passed.startswith(("1 ", "less ")) else "have"
-                text = f"{passed[0].upper()}{passed[1:]} {has} passed; it is {_shown_time(now)}."
-        return ToolOutcome(text=text, data={"woken_by": by})
+        return ToolOutcome(text=outcome_text(state, wait, by, now), data={"woken_by": by})
 
 
 def _subject(state: SessionState, request: WaitRequest) -> WaitSubject:
+    if request.on is not None:
+        return request.on
+    if request.agent:
+        child = state.children.known.get(SessionId(request.agent))
+        return WaitSubject(kind="agent", name=request.agent, text=child.name if child else "")
     if not request.command:
         return WaitSubject(kind="time")
     known = state.background.known.get(request.command)
@@ -164,7 +184,11 @@ def _subject(state: SessionState, request: WaitRequest) -> WaitSubject:
 
 
 def _until(request: WaitRequest, now: float) -> float | None:
-    return now + request.seconds if request.seconds is not None else request.until
+    if request.seconds is not None:
+        return now + request.seconds
+    if request.until is None and request.look is not None:
+        return now + LOOKED_FOR_SECONDS
+    return request.until
 
 
 def _bad_time(request: WaitRequest, now: float) -> str:
@@ -173,17 +197,21 @@ def _bad_time(request: WaitRequest, now: float) -> str:
     if until is None or now <= until <= now + LONGEST_WAIT_SECONDS:
         return ""
     if until < now:
-        return f"that time is over: it is {_shown_time(now)}; name one that is still to come"
+        return f"that time is over: it is {shown_time(now)}; name one that is still to come"
     return "a turn waits for 7 days at most: name a time within them, and wait again after it"
 
 
 def _has_ended(state: SessionState, request: WaitRequest) -> bool:
     known = state.background.known.get(request.command)
-    return known is not None and known.end is not None
+    child = state.children.known.get(SessionId(request.agent))
+    is_over = known is not None and known.end is not None
+    return is_over or (child is not None and not child.is_open)
 
 
 def _why_not(state: SessionState, noted: Sequence[Fact], request: WaitRequest) -> str:
     """Why the call cannot be waited for; empty when it can."""
+    if request.agent:
+        return _no_agent(state, noted, request.agent)
     name = request.command
     # One that the same answer has started is only noted yet.
     done = (fact.result.data for fact in noted if isinstance(fact, ToolComplete))
@@ -195,32 +223,10 @@ def _why_not(state: SessionState, noted: Sequence[Fact], request: WaitRequest) -
     return f"there is no background command {name!r}; those that run: {running}"
 
 
-def _end_text(state: SessionState, name: str) -> str:
-    known = state.background.known.get(name)
-    end = known.end if known is not None else None
-    if end is None:
-        return f"{name} is over."
-    match end.why:
-        case "lost":
-            return f"{name} is over: the program that ran it was interrupted."
-        case "stopped":
-            return f"{name} is over: it was stopped."
-        case _:
-            code = "" if end.exit_code is None else f": it ended with exit code {end.exit_code}"
-            return f"{name} is over{code}."
-
-
-def shown_seconds(seconds: float) -> str:
-    """A length of time, in words."""
-    # Rounded down: a wait of two seconds ends a little after them, and was not three.
-    whole = math.floor(seconds)
-    if whole < 1:
-        return "less than a second"
-    if whole < 120:
-        return f"{whole} second{'' if whole == 1 else 's'}"
-    minutes = whole // 60
-    return f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _shown_time(now: float) -> str:
-    return f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S} UTC"
+def _no_agent(state: SessionState, noted: Sequence[Fact], name: str) -> str:
+    known = {child: each for child, each in state.children.known.items() if each.background}
+    new = [fact.child for fact in noted if isinstance(fact, ChildStarted) and fact.background]
+    if SessionId(name) in known or SessionId(name) in new:
+        return ""
+    at_work = ", ".join([*(child for child, each in known.items() if each.is_open), *new]) or "none"
+    return f"there is no background agent {name!r}; those at work: {at_work}"

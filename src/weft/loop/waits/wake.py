@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weft.events import (
+    ChildFinished,
     CommandEnd,
     Fact,
     InputQueued,
@@ -27,10 +28,15 @@ def with_wake(state: SessionState, commit: Commit) -> Commit:
     wait = state.turn.asleep
     if wait is None or any(isinstance(fact, TurnFinished | TurnWoken) for fact in commit.facts):
         return commit
-    by = next((by for fact in commit.facts if (by := _wakes(wait, fact))), "")
+    by = min((by for fact in commit.facts if (by := _wakes(wait, fact))), key=_rank, default="")
     if not by:
         return commit
     return msgspec.structs.replace(commit, facts=(*commit.facts, woken_fact(wait, by)))
+
+
+def _rank(by: str) -> int:
+    # An agent's end and the message that reports it are one append: it ended by what it was for.
+    return int(by == "message")
 
 
 def _wakes(wait: TurnWaiting, fact: Fact) -> str:
@@ -38,6 +44,8 @@ def _wakes(wait: TurnWaiting, fact: Fact) -> str:
     match fact:
         case SystemNote(background=CommandEnd(id=name)) if wait.on.name == name:
             return "command"
+        case ChildFinished(child=child) if wait.on.name == child:
+            return "agent"
         # Follow-ups are for later: whoever sends one wants the turn to come to its end first.
         case InputQueued(delivery="steering"):
             return "message"

@@ -88,7 +88,7 @@ OUTPUT_BYTES: Final = 64 * 1024
 NOT_ISOLATED: Final = frozenset(
     (
         *("find_symbol", "references", "outline", "map", "lsp", "rename"),
-        *("agent", "wait", "shell_output", "shell_stop"),
+        *("agent", "wait_for", "shell_output", "shell_stop"),
         *("decision_log", "decision_update"),
     )
 )

@@ -106,7 +106,7 @@ class TurnSettings:
         if is_planned(options):
             pure = {name: tool for name, tool in table.items() if tool.effect == "pure"}
             # Its plan is put down by itself, when it is approved.
-            unused = ("wait", "decision_log", "decision_update")
+            unused = ("wait_for", "decision_log", "decision_update")
             table = {name: tool for name, tool in pure.items() if name not in unused}
         # Its companions read and stop background commands, which only the shell starts.
         if "shell" not in table:

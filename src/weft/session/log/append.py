@@ -33,7 +33,16 @@ from weft.loop import Commit, ProjectFacts, tip_after
 from weft.messages import Part, Text
 from weft.session.log.long_parts import WITH_PARTS, spill
 from weft.state import OpenTurnState, SessionState, used_by
-from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow, project_stream
+from weft.store import (
+    LOOKS_READER,
+    Append,
+    Blob,
+    Lease,
+    Record,
+    SearchText,
+    SessionRow,
+    project_stream,
+)
 from weft.tree import reader_for
 
 SEARCHED: Final = 256 * 1024
@@ -209,7 +218,7 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         archived=bool(settings.get("archived", False)),
         turn_open=turn.open is not None,
         wake_at=_wake_at(turn),
-        min_reader=max(state.tree.min_reader, *map(reader_for, facts)),
+        min_reader=max(state.tree.min_reader, _reader_of(turn), *map(reader_for, facts)),
         last_seq=facts[-1].seq,
         root=str(settings.get("loom_root") or about.root or ""),
     )
@@ -265,6 +274,13 @@ def is_row_due(listed: SessionRow | None, row: SessionRow) -> bool:
     return counted != listed
 
 
+def _reader_of(turn: OpenTurnState) -> int:
+    """The least `READER_VERSION` that may go on with the turn."""
+    # An older program would open it because it is due, and sleep on for ever.
+    is_old = turn.asleep is None or turn.asleep.on.kind in ("time", "command")
+    return 1 if is_old else LOOKS_READER
+
+
 def _wake_at(turn: OpenTurnState) -> float | None:
     """When the turn that waits is to be woken."""
     wait, woken = turn.wait, turn.woken
@@ -274,7 +290,8 @@ def _wake_at(turn: OpenTurnState) -> float | None:
     if woken is not None:
         return woken.at
     # A command ends with the process that runs it: once that is gone there is nothing to wait for.
-    if wait.on.kind == "command" or wait.until is None:
+    # What is looked at needs a process that looks; an agent, one that goes on with it.
+    if wait.on.kind != "time" or wait.until is None:
         return wait.at
     return wait.until
 

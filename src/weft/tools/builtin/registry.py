@@ -22,7 +22,7 @@ CORE = frozenset({"read", "write", "edit", "shell"})
 COMPANIONS = ("shell_output", "shell_stop")
 """What looks after commands that `shell` leaves running: offered with it, and never without."""
 _MORE = frozenset(
-    {"multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask", "wait", "decision_log"}
+    {"multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask", "wait_for", "decision_log"}
 )
 INDEX_TOOLS = ("find_symbol", "references", "outline", "map")
 """What asks the index of a project: offered where there is one."""
@@ -53,7 +53,7 @@ HOMES = {
     "shell_stop": ("background_shell", "ShellStopTool"),
     "todo": ("todo", "TodoTool"),
     "ask": ("ask", "AskTool"),
-    "wait": ("wait", "WaitTool"),
+    "wait_for": ("wait_for", "WaitForTool"),
     "decision_log": ("decisions", "DecisionLogTool"),
     "decision_query": ("decisions", "DecisionQueryTool"),
     "decision_update": ("decisions", "DecisionUpdateTool"),

@@ -83,7 +83,7 @@ def _card_text(card: ToolCard, folder: str) -> CardText:
         return CardText(*_lookup(card, folder))
     target = _target(card, folder)
     output = printed_lines(result.text)
-    if card.name == "wait":
+    if card.name in ("wait_for", "wait"):
         return CardText("Waited", f"for {target}" if target else "", _took(card), output=output)
     name = _plain_name(card)
     return CardText("Used", f"{name} {target}".rstrip(), _took(card), output=output)

@@ -1,0 +1,1 @@
+"""What a wait looks at: files of the project, and ports of this machine."""
