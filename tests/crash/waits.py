@@ -2,8 +2,8 @@
 
 `python -m tests.crash.waits` prints one JSON line; `--rounds 20 --seed 7` tries fewer, others, and
 `--only 13` one of them.  A round is a session whose turn waits: for a time, for a background
-command, for a file or for a port.  The file is written and the port listened on after the kills.  Its
-process is killed (`kill -9`) once or twice, when the log has grown to a place that the seed
+command, for a file or for a port.  The file is written and the port listened on after the kills.
+Its process is killed (`kill -9`) once or twice, when the log has grown to a place that the seed
 chooses, or a moment later; the next one opens the session and goes on with what is not asleep.  At
 last two applications are open at once, both of which wake what is due.
 
@@ -160,14 +160,17 @@ class WaitRound:
             ):
                 group.start_soon(live, second)
                 if self._plan.kind in ("file", "port"):
-                    await self._until_waiting()
+                    await self._until_waiting(second)
                 (self._root / "project" / "out.txt").write_text("done")
                 self._server.listen()
 
-    async def _until_waiting(self) -> None:
+    async def _until_waiting(self, application: App) -> None:
         """What is there before the turn waits for it is not waited for."""
-        while not any(isinstance(fact, TurnWaiting) for fact in await self._facts()):
-            await anyio.sleep(TICK_SECONDS)
+        session = await application.sessions.start_session(session_id=SESSION, auto_approve=True)
+        async with await session.subscribe(after=0, live="status") as events:
+            async for event in events:
+                if isinstance(event, TurnWaiting):
+                    return
 
     def facts(self) -> list[AnyFact]:
         """The log."""
