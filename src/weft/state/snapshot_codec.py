@@ -197,7 +197,7 @@ def _take_nodes(
             holder.parent = known(holder.parent, holder.parent)
         # A child comes after its parent, and is then called by the same string.
         for child in holder.children:
-            names[child] = child
+            share(child, child)
 
 
 # JSON, as the facts are: MessagePack has no number above 64 bits, and a model's arguments may.
