@@ -65,6 +65,7 @@ class DefinitionReader:
         self._query = Query(language, f"{query or ''}\n(ERROR) @{_ERROR}")
         captures = map(self._query.capture_name, range(self._query.capture_count))
         self._kinds = {each: each[len(_KIND) :] for each in captures if each.startswith(_KIND)}
+        self._body_field = language.field_id_for_name("body")
 
     def parse(self, source: bytes) -> Node:
         """The syntax tree of a file."""
@@ -112,10 +113,11 @@ class DefinitionReader:
                     yield node.parent
 
     def _take(self, found: _Found, source: bytes, matches: _Matches) -> None:
-        kinds = self._kinds
+        kinds, body_field = self._kinds, self._body_field
         for pattern, captures in matches:
+            # An error that the parser could not read has none.
             names = captures.get("name")
-            if names is None or _ERROR in captures:
+            if names is None:
                 continue
             for capture, nodes in captures.items():
                 kind = kinds.get(capture)
@@ -128,9 +130,21 @@ class DefinitionReader:
                     known = found.get(place)
                     if known is not None and known[0] <= pattern:
                         continue
-                    name = _text(source, place, named.end_byte)
+                    name = source[place : named.end_byte].decode("utf-8", "replace")
+                    if not name.isidentifier():
+                        name = _on_one_line(name)
                     if name and len(name) <= _NAME_CHARS:
-                        found[place] = pattern, _definition(source, node, name, kind)
+                        body = node.child_by_field_id(body_field) if body_field else None
+                        found[place] = (
+                            pattern,
+                            Definition(
+                                name,
+                                kind,
+                                node.start_point[0] + 1,
+                                node.end_point[0] + 1,
+                                _signature(source, node, body),
+                            ),
+                        )
 
 
 _MARKUP: Final = frozenset({"css", "html", "markdown"})
@@ -183,12 +197,7 @@ def _by_keyword(source: bytes, errors: Iterable[Node]) -> Iterator[tuple[int, De
         looked = max(looked, end)
 
 
-def _definition(source: bytes, node: Node, name: str, kind: str) -> Definition:
-    first, last = node.start_point[0] + 1, node.end_point[0] + 1
-    return Definition(name, kind, first, last, _signature(source, node))
-
-
-def _signature(source: bytes, node: Node) -> str:
+def _signature(source: bytes, node: Node, body: Node | None) -> str:
     """The definition up to its body, on one line.
 
     It begins with its line, not with its node: `export` and `pub` may stand outside of it.
@@ -196,18 +205,21 @@ def _signature(source: bytes, node: Node) -> str:
     start = node.start_byte
     # Not further back than may be shown: of a thousand definitions on a long line each would look
     # through all of it.
-    earliest = max(0, start - SIGNATURE_CHARS - 1)
+    earliest = start - SIGNATURE_CHARS - 1 if start > SIGNATURE_CHARS else 0
     begin = source.rfind(b"\n", earliest, start) + 1
     if begin == 0 and earliest > 0:
         begin = start
-    body = node.child_by_field_name("body")
     end = start if body is None else body.start_byte
     if end <= start:
         end = node.end_byte
         line_end = source.find(b"\n", start, end)
         end = line_end if line_end >= 0 else end
-    elif body is not None and source.find(b"\n", start, end) >= 0:
-        end = _before_comments(body)
+    elif source.find(b"\n", start, end) >= 0:
+        assert body is not None
+        return _shown(source, begin, _before_comments(body))
+    # Nearly all are on one line, and are shown whole.
+    if end - begin <= SIGNATURE_CHARS:
+        return _on_one_line(source[begin:end].decode("utf-8", "replace"))
     return _shown(source, begin, end)
 
 
