@@ -73,6 +73,27 @@ GO_BLOCKS = (
     "type ( {} interface {{ Rate() }}; Other = int )\nfor {{",
     "var {} = func() {{ // func shown() type",
 )
+JAVA_BLOCKS = (
+    "class {} {{",
+    "static class {} {{ static int RATE = 1; int total() {{ return 1; }} {}() {{ }}",
+    "interface {} {{ void rate();",
+    "@interface {} {{ class Inner {{ void shown() {{ }} }}",
+    "record {}(int n) {{",
+    "enum {} {{ FIRST {{ int of() {{ return 1; }} }}, SECOND; void both() {{ }}",
+    "void {}() {{ int[] many = new int[] {{ 1 }}; // class Shown {{ void one() {{ }} }}",
+    "Object {} = new Object() {{",
+    "Runnable {} = new Task(new Other() {{ void inner() {{ }} }}, () -> {{ ; }}) {{",
+)
+RUST_BLOCKS = (
+    "fn {}() {{",
+    "pub const fn {}<T>(f: fn(T) -> u8) -> impl Fn() {{",
+    "mod {} {{",
+    "impl<T> Trait for {}<T> {{",
+    "trait {} {{ fn signed(&self); type Item; const LEAST: u8;",
+    "const {}: u8 = {{ static mut INNER: u8 = 1; // fn shown() {{",
+    "union Both_{} {{ a: u8 }} enum {} {{ A }} struct Of_{}; mod other {{",
+    "macro_rules! {} {{ () => {{}} }} mod made {{",
+)
 
 
 @st.composite
@@ -93,13 +114,44 @@ def nested_go(draw: st.DrawFn) -> str:
     return f"package a\nfunc first() {{\n{opened}\n{'}' * (len(blocks) + 1)}\n"
 
 
-@given(st.tuples(st.just("python"), nested_python()) | st.tuples(st.just("go"), nested_go()))
+@st.composite
+def nested_blocks(draw: st.DrawFn, choices: tuple[str, ...]) -> str:
+    blocks = draw(st.lists(st.sampled_from(choices), max_size=8))
+    opened = "\n".join(each.format(*[f"name{number}"] * 3) for number, each in enumerate(blocks))
+    return f"{opened}\n{'}' * len(blocks)}\n"
+
+
+@given(
+    st.tuples(st.just("python"), nested_python())
+    | st.tuples(st.just("go"), nested_go())
+    | st.tuples(st.just("java"), nested_blocks(JAVA_BLOCKS))
+    | st.tuples(st.just("rust"), nested_blocks(RUST_BLOCKS))
+)
 def test_looking_where_keywords_are_finds_what_a_walk_through_all_nodes_finds(
     sample: tuple[str, str],
 ) -> None:
     language, source = sample
     whole = DefinitionReader(language, own_query(language))
     assert definition_reader(language).read(source.encode()) == whole.read(source.encode())
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "deepest"),
+    [
+        ("java", "class A { void a() { new B(() -> { x(); }) { int c() { return 1; } }; } }", "c"),
+        ("java", "class A { enum B { C { void d() { } }; } }", "d"),
+        ("java", "class A { class B { class C { static int D = 1; } } }", "D"),
+        ("java", "class A { void a() { class B { @interface C { class D { D() { } } } } } }", "D"),
+        ("rust", "mod a { mod b { fn c() { impl<T> D<T> { fn e() {} } } } }", "e"),
+        ("rust", "fn a() { loop { if b { static mut C: u8 = 1; } } }", "C"),
+    ],
+)
+def test_members_of_what_is_deep_in_a_file_are_found(
+    language: str, source: str, deepest: str
+) -> None:
+    reader = definition_reader(language)
+    assert not reader.parse(source.encode()).has_error
+    assert reader.read(source.encode())[-1].name == deepest
 
 
 def test_definitions_too_deep_for_the_first_look_are_found(

@@ -291,6 +291,12 @@ def test_a_session_of_some_length_is_written_without_pages() -> None:
     assert not pack(grown(8_000)).startswith(MAGIC)
 
 
+def test_a_session_of_a_hundred_thousand_facts_is_written_in_pages() -> None:
+    # Its log has a node for every six facts: read whole, its tree takes longer than all the rest
+    # of opening it.
+    assert pack(grown(16_000)).startswith(MAGIC)
+
+
 def test_what_was_deleted_on_a_page_that_was_not_read_is_not_counted() -> None:
     state = grown(1_000)
     deleted = SubtreeDeleted(node=NodeId("nod_200"))

@@ -37,7 +37,14 @@ from weft.context.environment import (
     environment_text,
     told_on,
 )
-from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_prefix, render_prefix
+from weft.context.prefix import (
+    PrefixTool,
+    PromptPrefix,
+    RenderedPrefix,
+    is_same_prefix,
+    load_prefix,
+    render_prefix,
+)
 from weft.context.sizes import (
     CHARACTERS_PER_TOKEN,
     HARD_SHARE,
@@ -126,6 +133,7 @@ __all__ = [
     "framed",
     "gather",
     "is_cut",
+    "is_same_prefix",
     "kept_blocks",
     "load_prefix",
     "lone_request_digest",

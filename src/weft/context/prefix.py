@@ -64,6 +64,23 @@ def render_prefix(prefix: PromptPrefix) -> RenderedPrefix:
     return RenderedPrefix(prefix=prefix, data=data, id=BlobId(sha256(data).hexdigest()))
 
 
+def is_same_prefix(one: PromptPrefix, other: PromptPrefix) -> bool:
+    """Whether two prefixes are the same for sure, without encoding them; False where only the bytes
+    can tell.
+    """
+    return (
+        one.system == other.system
+        and one.instructions == other.instructions
+        and one.zones == other.zones
+        and len(one.tools) == len(other.tools)
+        # The very schema: of two that are equal, the order of the keys may differ.
+        and all(
+            a.schema is b.schema and a.name == b.name and a.description == b.description
+            for a, b in zip(one.tools, other.tools, strict=True)
+        )
+    )
+
+
 def load_prefix(data: bytes) -> PromptPrefix:
     """A prefix from its blob."""
     return msgspec.json.decode(data, type=PromptPrefix)

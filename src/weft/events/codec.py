@@ -8,7 +8,7 @@ fit is damage, and raises.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, final, get_args
 
 import msgspec
 
@@ -22,6 +22,7 @@ from weft.ids import SessionId
 
 # To drop it, or to write only what we understood of it, would destroy what a newer program stored
 # as soon as this one exports or copies the log.
+@final
 class UnknownFact(msgspec.Struct, frozen=True, kw_only=True):
     """A fact of a kind that this program does not know, exactly as it was stored."""
 

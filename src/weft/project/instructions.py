@@ -8,7 +8,7 @@ stored with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -54,9 +54,15 @@ class InstructionSet(msgspec.Struct, frozen=True):
 
 
 def find_instructions(
-    project: Path, config: Path, redact: Callable[[str], str] = str, limit: int = LIMIT
+    project: Path,
+    config: Path,
+    redact: Callable[[str], str] = str,
+    limit: int = LIMIT,
+    folders: Sequence[SourceFolder] | None = None,
 ) -> InstructionSet:
-    """The instructions that count for a project, up to so many bytes."""
+    """The instructions that count for a project, up to so many bytes; `folders` are those of the
+    project, where they are known.
+    """
     found: list[InstructionFile] = []
     problems: list[str] = []
     if not limit:
@@ -64,7 +70,8 @@ def find_instructions(
     left = limit
     limited = f"instructions are limited to {limit // 1024} KiB"
     # The user's file takes its room first, so that a project cannot crowd it out of the limit.
-    for folder in (user_folder(config), *reversed(project_folders(project))):
+    theirs = project_folders(project) if folders is None else folders
+    for folder in (user_folder(config), *reversed(theirs)):
         file = _nearest(folder, left + _SLACK, problems)
         if file is None:
             continue

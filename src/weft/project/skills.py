@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,26 +59,40 @@ class SkillSet(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-def find_skills(project: Path, home: Path, config: Path) -> SkillSet:
-    """Every skill that a session on this project may use."""
+def find_skills(
+    project: Path, home: Path, config: Path, folders: Sequence[SourceFolder] | None = None
+) -> SkillSet:
+    """Every skill that a session on this project may use; `folders` are those of the project,
+    where they are known.
+    """
     found: dict[str, SkillFile] = {}
     problems: list[str] = []
     # The project's come first because the nearest wins; the user's have a bound of their own, so
     # that hundreds of skills in a project do not push them out.
-    own = [user_folder(config / "skills"), *(user_folder(home / name) for name in USER_FOLDERS)]
-    for folders in (_project_folders(project, own), own):
-        for skill in _read_all(folders, problems):
+    own = _own_folders(home, config)
+    theirs = project_folders(project) if folders is None else folders
+    for places in (_project_skills(theirs, own), own):
+        for skill in _read_all(places, problems):
             found.setdefault(skill.name, skill)
     return SkillSet(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
 
 
-def _project_folders(project: Path, own: Iterable[SourceFolder]) -> Iterator[SourceFolder]:
+# Kept, because it is asked for with every turn: the user's own folders are never others.
+@lru_cache(maxsize=4)
+def _own_folders(home: Path, config: Path) -> tuple[SourceFolder, ...]:
+    places = (config / "skills", *(home / name for name in USER_FOLDERS))
+    return tuple(map(user_folder, places))
+
+
+def _project_skills(
+    folders: Iterable[SourceFolder], own: Iterable[SourceFolder]
+) -> Iterator[SourceFolder]:
     """Where a project has skills.
 
     When the project is the home folder, the user's stay the user's.
     """
     theirs = {folder.path for folder in own}
-    for folder in project_folders(project):
+    for folder in folders:
         below = (folder.below(name) for name in PROJECT_FOLDERS)
         yield from (each for each in below if each.path not in theirs)
 

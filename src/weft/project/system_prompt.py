@@ -157,10 +157,14 @@ class SystemPromptWriter:
         self._terms = terms
         self._memory = None
 
-    def instructions(self, project: str) -> InstructionSet:
-        """The instructions of the user and of a project, as they are now."""
+    def instructions(
+        self, project: str, folders: Sequence[SourceFolder] | None = None
+    ) -> InstructionSet:
+        """The instructions of the user and of a project, as they are now; `folders` are those of
+        the project, where they are known.
+        """
         limit = self._terms.instructions_bytes
-        return find_instructions(Path(project), self._config, self.redact, limit)
+        return find_instructions(Path(project), self._config, self.redact, limit, folders)
 
     def memory(self, project: str) -> MemoryText | None:
         """What the user asked to be remembered for a project, as it is now; None for nothing."""
@@ -192,9 +196,9 @@ class SystemPromptWriter:
         self._brought = dict(agents)
         self._only_skills = None if skills is None else frozenset(skills)
 
-    def skills(self, project: str) -> SkillSet:
-        """The skills of a project, as they are now."""
-        every = find_skills(Path(project), self._home, self._config)
+    def skills(self, project: str, folders: Sequence[SourceFolder] | None = None) -> SkillSet:
+        """The skills of a project, as they are now; `folders` as above."""
+        every = find_skills(Path(project), self._home, self._config, folders)
         if (wanted := self._only_skills) is None:
             return every
         kept = {name: skill for name, skill in every.found.items() if name in wanted}
@@ -217,9 +221,9 @@ class SystemPromptWriter:
             return every
         return AgentDefinitions(found={**every.found, **self._brought}, problems=every.problems)
 
-    def agents_text(self, project: str) -> str:
+    def agents_text(self, project: str, folders: Sequence[SourceFolder] | None = None) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
-        if not self._brought and not any(map(is_there, self._agent_folders(project))):
+        if not self._brought and not any(map(is_there, self._agent_folders(project, folders))):
             return ""
         listing = self.redact(self.agents(project).listing())
         return f"# Agents\n\nThe tool `agent` knows these:\n{listing}"
@@ -228,11 +232,13 @@ class SystemPromptWriter:
         """All that files add to the prompt, as they are now.  Blocks."""
         git, changes = repository_sentences(project)
         memory = self.memory(project)
+        # Looked for once: it is most of the work where a project has nothing to say.
+        folders = project_folders(project)
         return ProjectTexts(
             project=project,
-            instructions=self.instructions(project).text.strip(),
-            skills=self.skills(project),
-            agents=self.agents_text(project),
+            instructions=self.instructions(project, folders).text.strip(),
+            skills=self.skills(project, folders),
+            agents=self.agents_text(project, folders),
             git=self.redact(git),
             changes=self.redact(changes),
             redact=self.redact,
@@ -250,9 +256,12 @@ class SystemPromptWriter:
             found += self.commands(project).problems
         return found
 
-    def _agent_folders(self, project: str) -> list[SourceFolder]:
+    def _agent_folders(
+        self, project: str, folders: Sequence[SourceFolder] | None = None
+    ) -> list[SourceFolder]:
         """Where agents are defined, nearest first."""
-        return [*_below(project, AGENT_FOLDERS), user_folder(self._config / "agents")]
+        theirs = project_folders(project) if folders is None else folders
+        return [*_below(theirs, AGENT_FOLDERS), user_folder(f"{self._config}/agents")]
 
     def system(
         self,
@@ -302,8 +311,11 @@ def machine_name() -> str:
 
 def command_folders(project: str, config: Path) -> list[SourceFolder]:
     """Where slash commands lie, nearest first."""
-    return [*_below(project, COMMAND_FOLDERS), user_folder(config / "commands")]
+    return [
+        *_below(project_folders(project), COMMAND_FOLDERS),
+        user_folder(config / "commands"),
+    ]
 
 
-def _below(project: str, names: Iterable[str]) -> Iterator[SourceFolder]:
-    return (folder.below(name) for folder in project_folders(project) for name in names)
+def _below(folders: Iterable[SourceFolder], names: Sequence[str]) -> Iterator[SourceFolder]:
+    return (folder.below(name) for folder in folders for name in names)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
@@ -30,15 +30,36 @@ _KEYWORD: Final = re.compile(
     rb"[ \t]+([A-Za-z_]\w{0,119})",
     re.MULTILINE,
 )
-_SHALLOW: Final = 3
-"""How deep in the tree the query looks first: most definitions of a file are here, and most of its
-nodes are not."""
 _ANY_DEPTH: Final = 2**32 - 1
 _MOST_STEPS: Final = 1_000_000
 """Children of the tree's root that are passed in looking for nodes by their places: some ten
 milliseconds, about what a walk through all nodes of a large file takes."""
-_DEFINED_AFTER: Final = {"python": ("def", "class"), "go": ("func", "type", "interface")}
-"""By language, the keywords of which one is in each definition that may lie anywhere in a file."""
+
+
+class _Marks(NamedTuple):
+    """Where definitions of a language can be that lie deep in the tree."""
+
+    keywords: tuple[str, ...]
+    """One of them is in each such definition, or begins what it is a member of."""
+    depth: int = 3
+    """How deep in the tree the query looks first: most definitions of a file are here, and most of
+    its nodes are not."""
+    has_members: bool = False
+    """Members have no keyword of their own: they are looked for in all that may hold some."""
+
+
+_MARKS: Final = {
+    "python": _Marks(("def", "class")),
+    "go": _Marks(("func", "type", "interface")),
+    "rust": _Marks(
+        (
+            *("fn", "struct", "enum", "trait", "impl", "mod", "type", "const", "static", "union"),
+            "macro_rules!",
+        )
+    ),
+    "java": _Marks(("class", "interface", "enum", "record", "new"), depth=4, has_members=True),
+}
+_BLANKS: Final = re.compile(rb"\s*")
 _KEYWORD_KINDS: Final = {
     word.encode(): word for word in ("class", "struct", "interface", "trait", "enum")
 }
@@ -54,17 +75,18 @@ class DefinitionReader:
 
     def __init__(self, language: str | Language, query: str | None = None) -> None:
         """`language` is the name of one that Weft has a grammar for, or a grammar with a query."""
-        self._marks: list[re.Pattern[bytes]] = []
+        self._marks: _Marks | None = None
         if isinstance(language, str):
             if query is None:
                 query = own_query(language)
-                self._marks = [_mark(word) for word in _DEFINED_AFTER.get(language, ())]
+                self._marks = _MARKS.get(language)
             language = _grammar(language)
         self._parser = Parser(language)
         # In one query: another walk through the tree takes a fifth of the time of parsing.
         self._query = Query(language, f"{query or ''}\n(ERROR) @{_ERROR}")
         captures = map(self._query.capture_name, range(self._query.capture_count))
         self._kinds = {each: each[len(_KIND) :] for each in captures if each.startswith(_KIND)}
+        self._body_field = language.field_id_for_name("body")
 
     def parse(self, source: bytes) -> Node:
         """The syntax tree of a file."""
@@ -75,47 +97,32 @@ class DefinitionReader:
         root = self.parse(source)
         found: _Found = {}
         cursor = QueryCursor(self._query)
-        if self._marks and not root.has_error:
-            cursor.set_max_start_depth(_SHALLOW)
+        marks = None if root.has_error else self._marks
+        if marks is not None:
+            cursor.set_max_start_depth(marks.depth)
         matches = cursor.matches(root)
         self._take(found, source, matches)
-        if self._marks and not root.has_error:
-            for node in self._deeper(source, root, found):
+        if marks is not None:
+            at_first = len(found)
+            for node in _deeper(source, root, found, marks):
                 if node == root:
                     cursor.set_max_start_depth(_ANY_DEPTH)
                 self._take(found, source, cursor.matches(node))
+            if len(found) > at_first:
+                # Of those on the same lines, the first comes first, as in a walk through all nodes.
+                found = dict(sorted(found.items()))
         if root.has_error:
             errors = [node for _, captures in matches for node in captures.get(_ERROR, ())]
             for place, definition in _by_keyword(source, errors):
                 found.setdefault(place, (0, definition))
         return [definition for _, definition in sorted(found.values(), key=_place)]
 
-    def _deeper(self, source: bytes, root: Node, found: Mapping[int, object]) -> Iterator[Node]:
-        """Nodes that may be definitions that were not found; the root where there are too many.
-
-        A walk through all nodes takes a quarter of the time of parsing, and few of them are in the
-        head of a definition.
-        """
-        left = _MOST_STEPS // (root.child_count + 1)
-        for mark in self._marks:
-            for match in mark.finditer(source):
-                # A name that is known, or the keyword at the end of a longer word.
-                if match.end() in found or source[match.start() - 1 : match.start()].isalnum():
-                    continue
-                if left == 0:
-                    yield root
-                    return
-                left -= 1
-                node = root.descendant_for_byte_range(*match.span(1))
-                # Not the words of a comment or a string.
-                if node is not None and node.type.encode() == match[1] and node.parent is not None:
-                    yield node.parent
-
     def _take(self, found: _Found, source: bytes, matches: _Matches) -> None:
-        kinds = self._kinds
+        kinds, body_field = self._kinds, self._body_field
         for pattern, captures in matches:
+            # An error that the parser could not read has none.
             names = captures.get("name")
-            if names is None or _ERROR in captures:
+            if names is None:
                 continue
             for capture, nodes in captures.items():
                 kind = kinds.get(capture)
@@ -128,9 +135,21 @@ class DefinitionReader:
                     known = found.get(place)
                     if known is not None and known[0] <= pattern:
                         continue
-                    name = _text(source, place, named.end_byte)
+                    name = source[place : named.end_byte].decode("utf-8", "replace")
+                    if not name.isidentifier():
+                        name = _on_one_line(name)
                     if name and len(name) <= _NAME_CHARS:
-                        found[place] = pattern, _definition(source, node, name, kind)
+                        body = node.child_by_field_id(body_field) if body_field else None
+                        found[place] = (
+                            pattern,
+                            Definition(
+                                name,
+                                kind,
+                                node.start_point[0] + 1,
+                                node.end_point[0] + 1,
+                                _signature(source, node, body),
+                            ),
+                        )
 
 
 _MARKUP: Final = frozenset({"css", "html", "markdown"})
@@ -151,9 +170,57 @@ def own_query(language: str) -> str:
     return (place / f"{_SAME_QUERY.get(language, language)}.scm").read_text("utf-8")
 
 
-def _mark(keyword: str) -> re.Pattern[bytes]:
-    """A keyword and the blanks behind it."""
-    return re.compile(rb"(%b)(?!\w)\s*" % re.escape(keyword.encode()))
+def _deeper(
+    source: bytes, root: Node, found: Mapping[int, object], marks: _Marks
+) -> Iterator[Node]:
+    """Nodes that may be, or may hold, definitions that were not found; the root where there are too
+    many.
+
+    A walk through all nodes takes a quarter of the time of parsing, and few of them are in the
+    head of a definition.
+    """
+    left = _MOST_STEPS // (root.child_count + 1)
+    for keyword in marks.keywords:
+        for begin, end in _occurrences(source, keyword.encode()):
+            # A name that is known.
+            if not marks.has_members and _behind_blanks(source, end) in found:
+                continue
+            if left == 0:
+                yield root
+                return
+            left -= 1
+            node = root.descendant_for_byte_range(begin, end)
+            # Not the words of a comment or a string; `@interface` is one word to its parser.
+            if node is None or node.type.lstrip("@") != keyword or (above := node.parent) is None:
+                continue
+            if not marks.has_members or _may_hold_more(source, keyword, above, root):
+                yield above
+
+
+def _occurrences(source: bytes, keyword: bytes) -> Iterator[tuple[int, int]]:
+    """Where a keyword stands, and not only the end or the beginning of a longer word."""
+    begin = source.find(keyword)
+    while begin >= 0:
+        end = begin + len(keyword)
+        if not (source[begin - 1 : begin].isalnum() or source[end : end + 1].isalnum()):
+            yield begin, end
+        begin = source.find(keyword, end)
+
+
+def _behind_blanks(source: bytes, place: int) -> int:
+    if source[place + 1 : place + 2].isspace() or not source[place : place + 1].isspace():
+        found = _BLANKS.match(source, place)
+        return place if found is None else found.end()
+    return place + 1
+
+
+def _may_hold_more(source: bytes, keyword: str, node: Node, root: Node) -> bool:
+    """Whether members of a node may lie too deep for the first look: those of what the file itself
+    holds do not, but for those of the constants of an enum.
+    """
+    if keyword == "new":
+        return source[node.end_byte - 1 : node.end_byte] == b"}"
+    return keyword == "enum" or node.parent != root
 
 
 def _grammar(language: str) -> Language:
@@ -183,12 +250,7 @@ def _by_keyword(source: bytes, errors: Iterable[Node]) -> Iterator[tuple[int, De
         looked = max(looked, end)
 
 
-def _definition(source: bytes, node: Node, name: str, kind: str) -> Definition:
-    first, last = node.start_point[0] + 1, node.end_point[0] + 1
-    return Definition(name, kind, first, last, _signature(source, node))
-
-
-def _signature(source: bytes, node: Node) -> str:
+def _signature(source: bytes, node: Node, body: Node | None) -> str:
     """The definition up to its body, on one line.
 
     It begins with its line, not with its node: `export` and `pub` may stand outside of it.
@@ -196,18 +258,21 @@ def _signature(source: bytes, node: Node) -> str:
     start = node.start_byte
     # Not further back than may be shown: of a thousand definitions on a long line each would look
     # through all of it.
-    earliest = max(0, start - SIGNATURE_CHARS - 1)
+    earliest = start - SIGNATURE_CHARS - 1 if start > SIGNATURE_CHARS else 0
     begin = source.rfind(b"\n", earliest, start) + 1
     if begin == 0 and earliest > 0:
         begin = start
-    body = node.child_by_field_name("body")
     end = start if body is None else body.start_byte
     if end <= start:
         end = node.end_byte
         line_end = source.find(b"\n", start, end)
         end = line_end if line_end >= 0 else end
-    elif body is not None and source.find(b"\n", start, end) >= 0:
-        end = _before_comments(body)
+    elif source.find(b"\n", start, end) >= 0:
+        assert body is not None
+        return _shown(source, begin, _before_comments(body))
+    # Nearly all are on one line, and are shown whole.
+    if end - begin <= SIGNATURE_CHARS:
+        return _on_one_line(source[begin:end].decode("utf-8", "replace"))
     return _shown(source, begin, end)
 
 

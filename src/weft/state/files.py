@@ -103,6 +103,7 @@ class TouchedFiles(msgspec.Struct):
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
+        # The most frequent kinds first: a session is opened by folding all that it has.
         match fact:
             case ToolExecuting():
                 self.had_effect = True
@@ -110,6 +111,9 @@ class TouchedFiles(msgspec.Struct):
             case FileTouched():
                 self.places.append(LogPosition(fact.session_id, fact.seq))
                 self._touch(fact)
+            case TurnStarted():
+                self.turn_began = LogPosition(fact.session_id, fact.seq)
+                self.turn_prompt = fact.node
             case Rewound():
                 self._rewind(fact)
             case RefMoved(name=name, ref="checkpoint"):
@@ -118,9 +122,6 @@ class TouchedFiles(msgspec.Struct):
                 self.checkpoints[name] = len(self.places)
             case SessionCreated():
                 self.logs.append(fact.session_id)
-            case TurnStarted():
-                self.turn_began = LogPosition(fact.session_id, fact.seq)
-                self.turn_prompt = fact.node
             case WorkspaceSnapshot():
                 self._take_snapshot(fact)
             case _:

@@ -7,7 +7,8 @@ the costs at any time, and a sum over all calls would make each of these dearer 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from itertools import islice
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,8 +26,10 @@ from weft.ids import NodeId, TurnId
 from weft.messages import NOTHING_USED, Usage
 from weft.tree import ConversationTree
 
-MOST_SUMS: Final = 64
-"""Lines whose sums are at hand: those that were paid for last."""
+_K = TypeVar("_K", bound=str)
+
+MOST_SUMS: Final = 128
+"""Lines whose sums are at hand, half of them at least: those that were paid for last."""
 MOST_STEPS: Final = 8
 """Nodes of a line that are walked for a cost that came."""
 LEAST_COUNTED: Final = 500
@@ -78,7 +81,10 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in; `place` then takes the lines in."""
+        # The most frequent kind first: a session is opened by folding all that it has.
         match fact:
+            case UsageRecorded():
+                self._count(fact)
             case ModelCallStarted(purpose=purpose) if purpose != "turn":
                 # A call of a turn is open in `OpenTurn.call`; these have no other place. What is
                 # left here after a crash was sent, and recovery books an estimate for it.
@@ -88,21 +94,30 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
                     turn_id=fact.turn_id or None,
                     input_tokens=fact.input_tokens,
                 )
-            case UsageRecorded(usage=usage):
-                if fact.node is not None:
-                    self.asides.pop(fact.node, None)
-                if fact.purpose == "turn":
-                    self.last_call = usage
-                    if not fact.estimated:
-                        self.measured_tokens = usage.total_tokens
-                self.calibrate(fact)
-                self._add(usage, model=fact.model, purpose=fact.purpose, turn_id=fact.turn_id)
             # A child keeps its own ledger; here it is a row for each model and has no purpose.
             case ChildFinished():
                 for model, used in used_by(fact).items():
-                    self._add(used, model=model, purpose="", turn_id=fact.turn_id)
+                    self._add(used, model, "", fact.turn_id)
             case _:
                 pass
+
+    def record(self, fact: UsageRecorded, tree: ConversationTree) -> None:
+        """`apply` and `place` in one: the one fact of each model call."""
+        self._count(fact)
+        if fact.node is not None:
+            self._place(fact.node, fact.usage, tree)
+
+    def _count(self, fact: UsageRecorded) -> None:
+        if self.asides and fact.node is not None:
+            self.asides.pop(fact.node, None)
+        usage, purpose = fact.usage, fact.purpose
+        if purpose == "turn":
+            self.last_call = usage
+            if not fact.estimated:
+                self.measured_tokens = usage.total_tokens
+                if fact.request_estimate >= LEAST_COUNTED:
+                    self.calibrate(fact)
+        self._add(usage, fact.model, purpose, fact.turn_id)
 
     def ratio(self, model: str) -> float:
         """How many tokens a model's vendor counts where we estimate one; 1 until it has counted."""
@@ -123,22 +138,21 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
         known = self.ratios.get(fact.model, counted)
         self.ratios[fact.model] = counted if counted > known else (known + counted) / 2
 
-    def _add(self, usage: Usage, *, model: str, purpose: str, turn_id: TurnId | None) -> None:
+    def _add(self, usage: Usage, model: str, purpose: str, turn_id: TurnId | None) -> None:
         self.calls += 1
         before = self.total
         self.total = after = usage if before is NOTHING_USED else before + usage
-        for sums, name in (
-            (self.models, model),
-            (self.purposes, purpose),
-            (self.turns, turn_id or ""),
-        ):
-            known = sums.get(name)
-            # Most sessions have one model and one purpose, whose sum is the total: it is added up
-            # once, and kept once.
-            if known is before:
-                sums[name] = after
-            else:
-                sums[name] = usage if known is None else known + usage
+        # Most sessions have one model and one purpose, whose sum is the total: it is added up
+        # once, and kept once.
+        if self.models.get(model) is before:
+            self.models[model] = after
+        else:
+            _add_to(self.models, model, usage)
+        if self.purposes.get(purpose) is before:
+            self.purposes[purpose] = after
+        else:
+            _add_to(self.purposes, purpose, usage)
+        _add_to(self.turns, turn_id or "", usage)
 
     # -- lines
 
@@ -198,8 +212,7 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
     def _place(self, node: NodeId, usage: Usage, tree: ConversationTree) -> None:
         holder = tree.nodes.get(node)
         if holder is None:
-            known = self.loose.get(node)
-            self.loose[node] = usage if known is None else known + usage
+            _add_to(self.loose, node, usage)
             return
         known = self.nodes.get(node)
         self.nodes[node] = usage if known is None else known + usage
@@ -216,7 +229,9 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
         if above is None or known is not None or self.joined:
             self._sum(node, tree, most=MOST_STEPS)
         else:
-            self._keep(node, above + usage)
+            sums[node] = above + usage
+            if len(sums) > MOST_SUMS:
+                _drop_half(sums)
 
     def on_line(self, tip: NodeId | None, tree: ConversationTree) -> Usage:
         """Sum of the calls that made the line that ends at `tip`: its nodes, and those that were
@@ -245,14 +260,10 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
             at = holder.parent
         for node in reversed(line):
             total += self._of_node(node, tree)
-        self._keep(tip, total)
-        return total
-
-    def _keep(self, tip: NodeId, total: Usage) -> None:
-        sums = self._sums
         sums[tip] = total
         if len(sums) > MOST_SUMS:
-            del sums[next(iter(sums))]
+            _drop_half(sums)
+        return total
 
     def _of_node(self, node: NodeId, tree: ConversationTree) -> Usage:
         """What a node of a line adds to it."""
@@ -270,6 +281,17 @@ class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
             seen.update(more)
             ahead += more
         return total
+
+
+def _add_to(sums: dict[_K, Usage], name: _K, usage: Usage) -> None:
+    known = sums.get(name)
+    sums[name] = usage if known is None else known + usage
+
+
+def _drop_half(sums: dict[NodeId, Usage]) -> None:
+    """Drop the older half: one by one, each would be looked for behind those that are gone."""
+    for node in list(islice(sums, len(sums) // 2)):
+        del sums[node]
 
 
 def used_by(fact: AnyFact) -> Mapping[str, Usage]:

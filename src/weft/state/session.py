@@ -124,7 +124,6 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     QueuesRecalled: ("queue",),
     TurnStarted: ("turn", "about", "children", "plan", "files"),
     ModelCallStarted: ("turn", "ledger"),
-    UsageRecorded: ("ledger",),
     ChildStarted: ("children",),
     ChildFinished: ("ledger", "children"),
     ArchitectPlan: ("plan",),
@@ -132,7 +131,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     PlanDecided: ("plan",),
     ArchitectStep: ("plan",),
     ToolExecuting: ("turn", "files"),
-    ToolComplete: ("tree", "turn", "reads", "background"),
+    ToolComplete: ("tree", "turn"),
     FileTouched: ("files",),
     WorkspaceSnapshot: ("files",),
     TurnWaiting: ("turn",),
@@ -156,6 +155,8 @@ A kind that is not here is kept and means nothing to the state (yet).
 
 _ON_LINES = frozenset({NewMessage, UsageRecorded, ChildFinished, NodeSplit, NodesJoined})
 """What the sums of lines hang on."""
+_FOLDED_FURTHER = _ON_LINES | {ToolComplete, PrefixFrozen}
+"""What `SessionState._fold_further` takes in."""
 
 # What is owed stays behind: queue, requests, open turn, usage and background commands are still the
 # other session's own.
@@ -279,7 +280,7 @@ class SessionState(msgspec.Struct, kw_only=True):
         own = fact.session_id == self.session_id
         if own:
             self.seq = fact.seq
-        if isinstance(fact, UnknownFact):
+        if type(fact) is UnknownFact:
             return
         kind = type(fact)
         names = _FOLDED_BY.get(kind, ())
@@ -291,10 +292,22 @@ class SessionState(msgspec.Struct, kw_only=True):
         # Of any kind: a cause stands on the first fact of its append, whatever that is.
         if fact.cause is not None:
             self.inputs.apply(fact)
-        if kind in _ON_LINES and (kind is not NewMessage or self.ledger.loose):
-            self.ledger.place(fact, self.tree)
-        elif type(fact) is PrefixFrozen:
-            self.prefix = fact.prefix
+        if kind in _FOLDED_FURTHER and (kind is not NewMessage or self.ledger.loose):
+            self._fold_further(fact)
+
+    def _fold_further(self, fact: Fact) -> None:
+        """Take in what only some facts of a kind have, or what hangs on another fold."""
+        match fact:
+            case UsageRecorded():
+                self.ledger.record(fact, self.tree)
+            case ToolComplete():
+                if fact.result.data:
+                    self.reads.apply(fact)
+                    self.background.apply(fact)
+            case PrefixFrozen():
+                self.prefix = fact.prefix
+            case _:
+                self.ledger.place(fact, self.tree)
 
     def _inherit(self, fact: Fact, names: tuple[str, ...]) -> None:
         """Take in a fact of the past that a fork shares."""

@@ -111,6 +111,8 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                         attempt=fact.attempt,
                         digest=fact.digest,
                     )
+            case TurnFinished(turn_id=turn_id, finish_reason=reason, detail=detail):
+                self._finished(turn_id, reason, detail)
             case ModelCallStarted(purpose="compaction", turn_id=turn_id):
                 self._hold_call(turn_id)
             case Compacted():
@@ -129,8 +131,6 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
             case TurnWoken(wait_id=wait_id):
                 if self.wait is not None and self.wait.wait_id == wait_id:
                     self.woken = fact
-            case TurnFinished(turn_id=turn_id, finish_reason=reason, detail=detail):
-                self._finished(turn_id, reason, detail)
             case _:
                 pass
 
@@ -171,9 +171,11 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
     def _finished(self, turn_id: TurnId, reason: FinishReason, detail: str) -> None:
         self.open = None
         # A call that belongs to no node is not the turn's: it may run on, and a crash must find it.
-        self.intents = {k: v for k, v in self.intents.items() if not v.node}
+        if self.intents:
+            self.intents = {k: v for k, v in self.intents.items() if not v.node}
         # Background children ask on after the turn.
-        self.requests = {k: v for k, v in self.requests.items() if v.outlives_turn}
+        if self.requests:
+            self.requests = {k: v for k, v in self.requests.items() if v.outlives_turn}
         self.answers = {}
         self.wait = self.woken = None
         self.last_turn = turn_id

@@ -38,6 +38,7 @@ from weft.events import (
     ToolComplete,
 )
 from weft.ids import CallUid, NodeId
+from weft.messages import ToolCall
 from weft.tree.layered_map import LayeredMap
 from weft.tree.skeleton import LogPosition, NodeSkeleton
 
@@ -262,14 +263,15 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         if node.id in self.nodes:
             return
         above = self._own(node.parent) if node.parent is not None else None
+        metadata = node.metadata
         holder = NodeSkeleton(
             parent=None if above is None else self._shared(node.parent),
             role=node.role,
             at=_place(fact),
             parent_revision=node.parent_revision,
-            calls=tuple(call.call_uid for call in node.calls),
-            marked=dict(node.metadata) or None,
-            partial=node.is_partial,
+            calls=tuple([part.call_uid for part in node.parts if type(part) is ToolCall]),
+            marked=dict(metadata) if metadata else None,
+            partial=bool(metadata) and node.is_partial,
             depth=1 if above is None else above.depth + 1,
             hidden=node.id in self.deleted or (above is not None and above.hidden),
         )

@@ -24,6 +24,7 @@ from weft.context import (
     RenderedPrefix,
     environment_text,
     fitted,
+    is_same_prefix,
     load_prefix,
     render_prefix,
     told_on,
@@ -127,6 +128,8 @@ class SessionPrompt:
         """What goes with the message that begins the next turn."""
         self._overview = ""
         """The map of the project for the first epoch."""
+        self._is_indexed: bool | None = None
+        """Whether the project had an index when the turn was prepared; None before the first."""
         self._services = services
         self._settings = host.settings
         self._host = host
@@ -151,7 +154,9 @@ class SessionPrompt:
         """
         self._hint = ""
         request = _request_in(facts)
-        if request and self._services.indexes.exists(state.about.project_path):
+        is_asked = bool(request) or self._epoch is None
+        self._is_indexed = is_asked and self._services.indexes.exists(state.about.project_path)
+        if request and self._is_indexed:
             wait = _IndexWait()
             async with anyio.create_task_group() as group:
                 group.start_soon(self._ask_index, state, request, wait)
@@ -315,17 +320,21 @@ class SessionPrompt:
             agents=agents,
             map=texts.map,
         )
-        return render_prefix(
-            PromptPrefix(
-                system=text,
-                tools=tuple(
+        prefix = PromptPrefix(
+            system=text,
+            tools=tuple(
+                [
                     PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
                     for tool in described
-                ),
-                instructions=places.pop("instructions", (0, 0)),
-                zones=places or msgspec.UNSET,
-            )
+                ]
+            ),
+            instructions=places.pop("instructions", (0, 0)),
+            zones=places or msgspec.UNSET,
         )
+        # Encoded and hashed once: a turn asks for it when it is opened, and when it begins.
+        if self._epoch is not None and is_same_prefix(prefix, self._epoch.prefix):
+            return self._epoch
+        return render_prefix(prefix)
 
     def _unused_edits(
         self, state: SessionState, options: Mapping[str, Any], tools: Mapping[str, Tool]
@@ -368,7 +377,9 @@ class SessionPrompt:
         an index that is made meanwhile must not change the prefix.
         """
         if self._epoch is None:
-            return self._services.indexes.exists(state.about.project_path)
+            if self._is_indexed is None:
+                return self._services.indexes.exists(state.about.project_path)
+            return self._is_indexed
         return any(tool.name in INDEX_TOOLS for tool in self._epoch.prefix.tools)
 
     @property
