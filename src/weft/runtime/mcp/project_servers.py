@@ -23,6 +23,7 @@ from weft.mcp import (
     expanded,
     variables_in,
 )
+from weft.mcp.tool_pins import ListedTool
 from weft.runtime.mcp.mcp_terms import McpTerms
 from weft.runtime.mcp.program_servers import NO_PROGRAM
 
@@ -193,8 +194,8 @@ class ProjectMcpServers:
         else:
             self.records.save(server.digest, self.record(server))
 
-    def agree(self, server: ConfiguredServer, tool: str) -> None:
-        """The user knows a tool as it is now."""
+    def agree(self, server: ConfiguredServer, tool: ListedTool) -> None:
+        """The user knows a tool as it was shown to them."""
         self.record(server).agree(tool)
         self._keep(server)
 
