@@ -215,6 +215,7 @@ class ProjectMcpServers:
                 terms.supervisor.start,
                 clock=terms.clock,
                 changed=lambda: self._keep(server),
+                mask=terms.redact.without_known,
             )
         return self._running[key]
 
