@@ -96,12 +96,11 @@ class AskTool:
             try:
                 async with await session.subscribe(after=after) as events:
                     async for event in events:
-                        ask = self._asked(event, session, prompt, input_id, client)
-                        if ask is not None and not client.can_be_asked:
-                            denied.append(_denied(event))
-                            await _answered(session, ask, None, why=f"denied: {_NO_ONE}")
-                        elif ask is not None:
-                            await self._put(ask, event, session, client)
+                        if isinstance(event, ToolExecuting):
+                            client.progress(f"runs {event.tool_name} {event.target}"[:300].strip())
+                        if isinstance(event, (PermissionRequest, QuestionAsked)):
+                            ask = _open(event, session, prompt, input_id)
+                            await self._put(ask, event, session, client, denied)
             except InputNeeded as error:
                 needed.append(error)
                 group.cancel_scope.cancel()
@@ -118,31 +117,20 @@ class AskTool:
             raise failed[0]
         return found[0]
 
-    def _asked(
-        self, event: Any, session: Session, prompt: str, input_id: str, client: CallClient
-    ) -> _OpenAsk | None:
-        """What an event asks; None where it asks nothing."""
-        if isinstance(event, ToolExecuting):
-            client.progress(f"runs {event.tool_name} {event.target}"[:300].strip())
-        if not isinstance(event, (PermissionRequest, QuestionAsked)):
-            return None
-        return _OpenAsk(
-            session_id=session.id,
-            prompt=prompt,
-            input_id=input_id,
-            after=event.seq,
-            request_id=event.request_id,
-            is_permission=isinstance(event, PermissionRequest),
-        )
-
     async def _put(
         self,
         ask: _OpenAsk,
         event: PermissionRequest | QuestionAsked,
         session: Session,
         client: CallClient,
+        denied: list[str],
     ) -> None:
-        """Put a question to the client's user, and hand on the answer."""
+        """Put a question to the client's user, and hand on the answer; `denied` is told what nobody
+        could be asked about."""
+        if not client.can_be_asked:
+            denied.append(_denied(event))
+            await _answered(session, ask, None, why=f"denied: {_NO_ONE}")
+            return
         message, schema = _shown(event)
         state = secrets.token_urlsafe(24)
         self._remember(state, ask)
@@ -160,6 +148,19 @@ class AskTool:
         if len(self._open) >= MOST_OPEN:
             del self._open[next(iter(self._open))]
         self._open[state] = ask
+
+
+def _open(
+    event: PermissionRequest | QuestionAsked, session: Session, prompt: str, input_id: str
+) -> _OpenAsk:
+    return _OpenAsk(
+        session_id=session.id,
+        prompt=prompt,
+        input_id=input_id,
+        after=event.seq,
+        request_id=event.request_id,
+        is_permission=isinstance(event, PermissionRequest),
+    )
 
 
 async def _end_of(session: Session) -> int:
