@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,8 +19,10 @@ import pytest
 
 from tests.support.free_port import free_port
 from tests.support.mcp_http_server import http_client
+from tests.support.mcp_processes import are_gone, bearing, has_ended, keeper
 from tests.support.mcp_servers import called as server_call
 from tests.support.real_servers import FOLDERS
+from tests.support.real_servers import SERVERS as SERVERS_FOLDER
 from tests.support.world import World, request_lines
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
@@ -142,3 +146,36 @@ async def test_what_server_filesystem_does_to_files_is_known_judged_and_undone(
     assert "read-only file system" in results[4].lower()
     assert plain_world.read("a.txt") == "one"
     assert sorted(os.listdir(at)) == [".git", "a.txt"]
+
+
+@pytest.mark.parametrize("way", ["sandbox", "namespace", "reaper"])
+def test_nothing_that_npx_starts_survives_a_kill_of_weft(way: str, tmp_path: Path) -> None:
+    npx = shutil.which("npx")
+    if npx is None or not (SERVERS_FOLDER / "node_modules").exists():
+        pytest.skip("npx or the servers are not installed: `make oracles`")
+    project = tmp_path / "project"
+    project.mkdir()
+    # The folder is one that only this server is given, so that its processes are found by it.
+    word = str(project)
+    words = ["--offline", "--no-install", "--prefix", str(SERVERS_FOLDER)]
+    environ = {"PATH": f"{os.environ['PATH']}"}
+    written: dict[str, object] = {
+        "command": npx,
+        "args": [*words, "mcp-server-filesystem", word],
+        "env": environ,
+        "sandbox": "on" if way == "sandbox" else "off",
+    }
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    about["clientInfo"] = {"name": "weft", "version": "1"}
+    request = json.dumps({"method": "initialize", "params": about})
+    path = str(tmp_path) if way == "reaper" else os.environ["PATH"]
+    mode = "on" if way == "sandbox" else "auto"
+    with keeper(project, mode, written, path, request) as pid:
+        handles = bearing(word)
+        # Weft's own process, npm's, and the server that npm has started.
+        assert len(handles) >= 3
+        os.kill(pid, signal.SIGKILL)
+        assert all(map(has_ended, handles))
+        assert are_gone(word)
+    for handle in handles:
+        os.close(handle)

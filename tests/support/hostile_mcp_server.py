@@ -276,13 +276,29 @@ def spawn() -> int:
         if child:
             os._exit(0)
         os.environ.clear()
-        os.write(wrote, b"%d\n" % os.getpid())
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+            signal.signal(number, signal.SIG_IGN)
         for stream in (0, 1, 2):
             os.close(stream)
-        while True:
+        if "adopts" in TRAPS:  # it becomes the parent of all that lose theirs
+            import ctypes
+
+            ctypes.CDLL(None).prctl(36, 1)
+            for _ in range(3):
+                if not os.fork() and not os.fork():
+                    live_on(wrote)
+        live_on(wrote)
+    return int(os.read(read, 20).split()[0])
+
+
+def live_on(wrote: int) -> None:
+    """Live for ever; with the trap as another process each time, so that none is there for long."""
+    os.write(wrote, b"%d\n" % os.getpid())
+    while True:
+        if "hops" not in TRAPS:
             time.sleep(60)
-    return int(os.read(read, 20))
+        elif os.fork():
+            os._exit(0)
 
 
 def main() -> None:

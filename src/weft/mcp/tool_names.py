@@ -18,7 +18,7 @@ PREFIX: Final = "mcp__"
 MOST: Final = 64
 _HASH: Final = 6
 _MOST_HASH: Final = 54
-_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]")
+_FORBIDDEN: Final = r"[^A-Za-z0-9_-]"
 
 
 def offered_names(tools: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -43,7 +43,7 @@ def other_names(server: str, tool: str) -> tuple[str, ...]:
 
 
 def _plain_name(server: str, tool: str) -> str:
-    return f"{PREFIX}{server}__{_FORBIDDEN.sub('_', tool)}"
+    return f"{PREFIX}{server}__{re.sub(_FORBIDDEN, '_', tool)}"
 
 
 def _marked(name: str, tool: tuple[str, str], count: int) -> str:
