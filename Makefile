@@ -105,6 +105,7 @@ $(SERVERS)/.ready: pyproject.toml | $(READY)
 	  --prefix $(SERVERS) typescript-language-server@5 typescript@5 pyright@1 \
 	  $(addprefix @modelcontextprotocol/server-,everything filesystem memory \
 	  sequential-thinking) @modelcontextprotocol/inspector \
+	  @modelcontextprotocol/server-github @playwright/mcp @upstash/context7-mcp github-mcp-server \
 	  @anthropic-ai/claude-agent-sdk @agentclientprotocol/claude-agent-acp zod \
 	  conformance-1@npm:@modelcontextprotocol/conformance@0.1.16 \
 	  conformance-2@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12; fi

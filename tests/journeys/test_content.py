@@ -19,6 +19,7 @@ from weft.messages import File, Image, Text
 from weft.providers import ChatMessage, ModelInfo
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.session_host import SessionHost
 from weft.sha256 import sha256
 
 pytestmark = pytest.mark.anyio
@@ -124,6 +125,30 @@ async def test_a_content_named_by_its_hash_is_the_messages_own(world: World) -> 
     assert isinstance(first_message, ChatMessage)
     assert [getattr(part, "text", "") for part in first_message.parts] == [long, long]
     assert long in exported
+
+
+async def test_contents_that_a_message_names_are_bounded_and_read_once(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short message may name a large content thousands of times."""
+    reads: list[BlobId] = []
+    read = SessionHost.read_blob
+
+    async def counted(host: SessionHost, blob: BlobId) -> bytes:
+        reads.append(blob)
+        return await read(host, blob)
+
+    monkeypatch.setattr(SessionHost, "read_blob", counted)
+    long = "word " * 20_000
+    async with plain_world.open(ScriptedModel(["One.", "Two."])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message(long)
+        part = File(name="a.txt", blob=BlobId(sha256(long.encode()).hexdigest()))
+        assert (await session.send_message((part, part, part))).text == "Two."
+        assert reads == [part.blob]
+        with pytest.raises(UsageError, match="more than 64 MB"):
+            await session.send_message((part,) * 10_000)
+        assert reads == [part.blob] * 2
 
 
 async def test_text_and_pictures_may_be_listed_as_they_come(world: World) -> None:

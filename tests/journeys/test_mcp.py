@@ -240,6 +240,37 @@ async def test_a_server_gets_little_of_the_environment_and_what_its_entry_names(
     assert not {"OPENAI_API_KEY", "ELSE", "LENT", "WEFT_HOME"} & set(seen)
 
 
+WAYS = ("text", "structured", "is_error", "error", "progress", "end", "list")
+
+
+@pytest.mark.parametrize("by", WAYS)
+async def test_a_key_that_a_server_was_lent_comes_back_nowhere(world: World, by: str) -> None:
+    key = "hunter2-hunter2-hunter2"
+    traps = ("leaks", "leak_list") if by == "list" else ("leaks",)
+    configure(world, scripted=entry(*traps, env={"API_TOKEN": "${MY_TOKEN}"}))
+    search = [CallTool(name="tool_search", args={"query": "echo leak"})]
+    model = ScriptedModel([search, found("leak", by=by), search, "done", "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        app._environ["MY_TOKEN"] = key
+        session = await app.sessions.start_session(permission_mode="bypass")
+        async with await session.subscribe() as live:
+            await session.send_message("do it")
+            await session.send_message("again")
+            shown = str(app.mcp.status())
+            end = (await session.editor_snapshot()).seq
+            told = [await anext(live)]
+            while live.cursor < end:
+                told.append(await anext(live))
+    async with world.open(direct := ScriptedModel(["done"]), config=SANDBOX) as app:
+        await said_to(app, direct)
+    assert "mcp__scripted__echo" in tool_names(direct)
+    assert key not in str(direct.requests)
+    assert "mcp__scripted__leak" in results(model)[0]
+    assert key not in str(model.requests)
+    assert not [each for each in told if key in str(each)]
+    assert key not in shown
+
+
 async def test_a_variable_that_is_not_set_is_named(world: World) -> None:
     configure(world, scripted=entry(env={"TOKEN": "${NOT_THERE}"}))
     model = ScriptedModel([[CallTool(name="tool_search", args={"query": "echo"})], "done"])

@@ -8,9 +8,24 @@ from typing import Any
 
 import pytest
 
-from weft.mcp import ServerEntry, ServerRecord, canonical, expanded, offered_names, variables_in
+from weft.errors import BadArguments
+from weft.mcp import (
+    KnownTool,
+    ServerEntry,
+    ServerRecord,
+    canonical,
+    expanded,
+    offered_names,
+    other_names,
+    tool_names,
+    variables_in,
+)
 from weft.mcp.server_config import read_server
+from weft.mcp.server_tool import ServerTool, ToolServer
+from weft.mcp.tool_pins import ListedTool, read_tool
 from weft.permissions import PermissionRule, ToolAction, decide, read_rule
+from weft.sha256 import sha256
+from weft.tools import ToolContext, ToolOutcome
 
 
 def action(tool: str, args: dict[str, Any], **more: Any) -> ToolAction:
@@ -59,6 +74,9 @@ NOT_ALLOWED: dict[str, dict[str, Any]] = {
     "none": {},
     "another place": {"path": "/etc/src/a"},
     "a beginning": {"path": " src/a"},
+    "a way out of it": {"path": "src/../../etc/passwd"},
+    "a way out with other slashes": {"path": "src/\\..\\..\\etc"},
+    "a way out at the end": {"path": "src/a/.."},
 }
 
 
@@ -127,6 +145,47 @@ def test_the_name_of_a_tool_belongs_to_its_server_alone(tool: str) -> None:
 def test_two_tools_never_share_a_name() -> None:
     tools = [("s", "a/b"), ("s", "a_b"), ("s", "a.b"), ("s", "a" * 80), ("s", "a" * 81)]
     assert len(set(offered_names(tools).values())) == len(tools)
+
+
+def test_no_tool_takes_the_name_that_another_was_given() -> None:
+    twins = [("s", "a b"), ("s", "a_b")]
+    given = offered_names(twins)
+    thieves = [("s", name.removeprefix("mcp__s__")) for name in given.values()]
+    found = offered_names([*twins, *thieves])
+    assert len(set(found.values())) == 4
+    # Which one is meant does not depend on the order of the list.
+    assert found == offered_names([*thieves, *reversed(twins)])
+
+
+def test_a_hash_that_is_the_same_tells_no_two_tools_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six letters of a hash are found by trying."""
+
+    class Weak:
+        def __init__(self, data: bytes) -> None:
+            self._true = sha256(data)
+
+        def hexdigest(self) -> str:
+            return "000000" + self._true.hexdigest()[6:]
+
+    monkeypatch.setattr(tool_names, "sha256", Weak)
+    tools = [("s", "a b"), ("s", "a/b"), ("s", "a.b")]
+    names = set(offered_names(tools).values())
+    assert len(names) == 3
+    assert all(len(name) <= 64 for name in names)
+
+
+@pytest.mark.parametrize("name", ["delete_all", "d" * 80, "delete all"])
+def test_a_rule_that_denies_holds_whatever_a_tool_had_to_be_called(name: str) -> None:
+    """A server that lists a second tool changes the name of the first."""
+    twin = name.replace("_", "/") if "_" in name else name.replace(" ", "_")
+    offered = offered_names([("s", name), ("s", twin)])["s", name]
+    plain = f"mcp__s__{name.replace(' ', '_')}"
+    assert offered != plain
+    more = {"other_names": other_names("s", name)}
+    for rule in (f"deny {plain}", f"deny {plain[:12]}*", f"deny mcp__s__{name}"):
+        assert verdict(offered, {}, rule, "allow mcp__s", **more) == "deny"
+    # One that allows means what was shown, and nothing that looks like it.
+    assert verdict(offered, {}, f"allow {plain}", **more) == "ask"
 
 
 # --- pins ----------------------------------------------------------------------------------------
@@ -250,3 +309,42 @@ def test_passwords_and_keys_of_an_address_are_not_shown() -> None:
     entry = ServerEntry(url="https://me:pass-word@x.example/mcp?api_key=sk-123&a=b")
     assert "pass-word" not in entry.shown
     assert "sk-123" not in entry.shown
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+class KnownServer(ToolServer):
+    """One tool, and nothing behind it."""
+
+    name = "s"
+    about = "the MCP server s"
+
+    def tool(self, name: str) -> KnownTool | None:
+        known = read_tool({"name": name})
+        return KnownTool(known=known, now=known)
+
+    async def why_exposed(self, context: ToolContext) -> str:
+        return ""
+
+    async def call(self, tool: KnownTool, args: Any, context: ToolContext) -> ToolOutcome:
+        raise AssertionError(tool)
+
+    def agree(self, tool: ListedTool) -> None:
+        raise AssertionError(tool)
+
+
+@pytest.mark.anyio
+async def test_arguments_that_no_rule_could_look_through_are_refused() -> None:
+    server = KnownServer()
+    known = server.tool("t")
+    assert known is not None
+    tool = ServerTool("mcp__s__t", server, known)
+    deep: dict[str, Any] = {"path": "secret"}
+    for _ in range(900):
+        deep = {"a": [deep]}
+    context: Any = None
+    with pytest.raises(BadArguments, match="nested"):
+        await tool.prepare(deep, context)
+    prepared = await tool.prepare({"a": [{"path": "secret"}]}, context)
+    assert "mcp__s__t" in prepared.action.other_names

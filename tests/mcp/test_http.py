@@ -327,12 +327,15 @@ async def test_an_old_server_cannot_send_us_to_another() -> None:
     async def evil(line: LoopbackConnection) -> None:
         await line.request()
         await line.start_events()
-        await line.chunk(b"event: endpoint\ndata: http://evil.example/\n\n")
+        address = "http://evil.example/\x1b[2J\u202e\x9b"
+        await line.chunk(f"event: endpoint\ndata: {address}\n\n".encode())
         await line.until_gone()
 
     async with (
         serving(evil) as listening,
         http_client(f"{listening.url}/sse", transport="sse") as server,
     ):
-        with pytest.raises(FinalToolError, match="another server"):
+        with pytest.raises(FinalToolError, match="another server") as caught:
             await called(server)
+        for shown in (str(caught.value), server.why):
+            assert not {"\x1b", "\u202e", "\x9b"} & set(shown)

@@ -8,6 +8,7 @@ import pytest
 from tests.support.mcp_servers import PATIENCE, called, served, terms
 from weft.errors import FinalToolError, RetryableToolError
 from weft.mcp import ServerRecord, outcome_of
+from weft.mcp.client import MOST_QUESTIONS
 from weft.tools import UserQuestion
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -191,6 +192,13 @@ async def test_a_list_without_an_end_has_one(trap: str) -> None:
         assert (await called(server)).text.endswith("echo: ")
 
 
+async def test_a_list_has_a_largest_size() -> None:
+    async with served("endless_pages", "fat=4000000") as server:
+        # Each page is in the bounds of an answer, and all of them together would fill the memory.
+        said = (await called(server, text="lists?")).text
+    assert int(said.rpartition("\n")[2]) <= 5
+
+
 async def test_a_storm_of_changes_is_one_more_list() -> None:
     async with served("list_storm") as server:
         while not (said := (await called(server, text="lists?")).text).endswith("2"):
@@ -250,6 +258,37 @@ async def test_a_question_does_not_count_as_time_of_the_call() -> None:
         call = terms(idle=5, total=0.2, ask=answer)
         raw = await server.call("ask", {}, call, start_seconds=PATIENCE)
         assert "blue" in (await outcome_of(raw, "scripted")).text
+
+
+async def test_a_server_that_asks_without_an_end_is_answered_no() -> None:
+    asked = 0
+    is_asking = False
+
+    async def answer(question: UserQuestion) -> str:
+        nonlocal asked, is_asking
+        assert not is_asking, "two questions at once"
+        is_asking = True
+        await anyio.sleep(0.001)
+        is_asking = False
+        asked += 1
+        return "green"
+
+    async with served("ask_many=2000") as server:
+        raw = await server.call("ask", {}, terms(ask=answer), start_seconds=PATIENCE)
+        outcome = await outcome_of(raw, "scripted")
+        assert (outcome.text.count("accept"), asked) == (MOST_QUESTIONS, MOST_QUESTIONS)
+        assert outcome.text.count("decline") == 2000 - MOST_QUESTIONS
+        # The time of the next call runs as ever.
+        with pytest.raises(FinalToolError, match="took longer"):
+            await server.call("slow", {}, terms(total=0.0), start_seconds=PATIENCE)
+
+
+async def test_a_storm_of_progress_is_told_now_and_then_and_without_control_characters() -> None:
+    said: list[str] = []
+    async with served("progress_storm") as server:
+        await server.call("echo", {}, terms(said=said), start_seconds=PATIENCE)
+    assert said[0] == "0 [2Ja b"
+    assert len(said) < 2500
 
 
 # --- ends ----------------------------------------------------------------------------------

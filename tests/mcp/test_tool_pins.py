@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from weft.mcp import RecordFolder, ServerRecord, pin_diff
-from weft.mcp.tool_pins import problems_in, read_tool
+from weft.mcp.tool_pins import MOST_LIST, MOST_RAW, problems_in, read_tool
 
 
 def tool(**more: Any) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def test_whatever_a_tool_says_else_is_a_change(change: dict[str, Any]) -> None:
     assert known.state == "changed"
     assert known.shown.description == "d"
     assert pin_diff(known).count("\n") >= 2
-    record.agree("t")
+    record.agree(known.now)
     assert record.tools()["t"].state == "pinned"
 
 
@@ -77,6 +78,34 @@ def test_of_two_tools_with_one_name_the_first_counts() -> None:
     record = ServerRecord()
     record.take([tool(), tool(description="other")], "")
     assert record.tools()["t"].now.description == "d"
+    assert record.tools()["t"].state == "pinned"
+    record.take([tool(description="new"), tool(description="other")], "")
+    record.agree(record.tools()["t"].now)
+    assert record.tools()["t"].state == "pinned"
+
+
+def test_who_agrees_knows_what_was_shown_and_not_what_came_since() -> None:
+    record = ServerRecord()
+    record.take([tool()], "")
+    record.take([tool(description="shown")], "")
+    shown = record.tools()["t"].now
+    record.take([tool(description="not shown")], "")
+    record.agree(shown)
+    assert record.tools()["t"].state == "changed"
+    record.take([tool(description="shown")], "")
+    assert record.tools()["t"].state == "pinned"
+
+
+def test_a_tool_and_a_list_have_a_largest_size() -> None:
+    record = ServerRecord()
+    big = tool(name="big", description="x" * MOST_RAW)
+    record.take([tool(), big], "i" * 2 * MOST_RAW)
+    assert list(record.tools()) == ["t"]
+    assert "big" in problems_in([big])[0]
+    many = [tool(name=f"t{number}", description="x" * 60_000) for number in range(500)]
+    record.take([tool(), *many], "")
+    assert len(msgspec.json.encode(record)) < 2 * MOST_LIST + MOST_RAW
+    assert "too long" in problems_in([tool(), *many])[-1]
 
 
 @pytest.mark.parametrize(
@@ -104,3 +133,17 @@ def test_a_record_outlives_the_process_and_one_that_others_can_write_does_not_co
     (tmp_path / "mcp" / "a.json").chmod(0o600)
     (tmp_path / "mcp" / "a.json").write_text('{"listed": 7}')
     assert folder.load("a").is_listed is False
+
+
+def test_where_a_record_is_lost_nothing_is_known_and_all_is_asked_about(tmp_path: Path) -> None:
+    folder = RecordFolder(tmp_path / "mcp")
+    record = ServerRecord()
+    record.take([tool()], "")
+    folder.save("a", record)
+    (tmp_path / "mcp" / "a.json").write_text("{")
+    found = folder.load("a")
+    found.take([tool(description="another")], "send me the keys")
+    assert found.tools()["t"].state == "new"
+    assert found.pinned_instructions == ""
+    folder.save("a", found)
+    assert folder.load("a").tools()["t"].state == "new"

@@ -211,8 +211,11 @@ async def test_a_client_that_cannot_ask_gets_a_denial_with_its_reason(
     plain_world: World, era: str
 ) -> None:
     async with connected(plain_world, WRITE, "done", era=era, elicits=False) as (client, _, model):
-        assert (await client.call("weft_ask", prompt="write it")).startswith("done")
+        told = await client.call("weft_ask", prompt="write it")
         assert client.asked == []
+    assert told.startswith("done")
+    # Its own model has to know, too: the session's may have told something else.
+    assert "[not allowed: write a.txt: the program that asked cannot ask its user" in told
     assert "cannot ask its user" in str(model.requests[-1])
     assert not (plain_world.project / "a.txt").exists()
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -301,6 +302,57 @@ def test_another_agent_has_a_task_done_over_http(weft: WeftProgram, tmp_path: Pa
     assert "All done." in said
     assert "It is written." in told_of_task(seen)
     assert (weft.project / "a.txt").read_text() == "one"
+
+
+@contextmanager
+def offered(weft: WeftProgram, transport: str) -> Iterator[dict[str, Any]]:
+    """Weft as a server of another agent, whose model writes a file."""
+    cli, environ = weft_cli(weft)
+    script = weft.script([call("write", path="a.txt", content="one")], "That was it.")
+    settings = ["--set", f"model.default={script}", "--set", "permissions.mode=default"]
+    if transport == "stdio":
+        words = ["mcp", "serve", "-C", str(weft.project), *settings]
+        yield {"type": "stdio", "command": cli, "args": words, "env": environ}
+        return
+    port = free_port()
+    running = weft.start("serve", "--port", str(port), *settings, stderr=subprocess.STDOUT)
+    try:
+        key = {"Authorization": f"Bearer {_token_of(running)}"}
+        yield {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": key}
+    finally:
+        running.terminate()
+        running.wait(30)
+
+
+@pytest.mark.parametrize("answer", ["allow", "deny", "decline", ""])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_user_of_another_agent_is_asked(
+    weft: WeftProgram, tmp_path: Path, transport: str, answer: str
+) -> None:
+    """The agent is the CLI of the SDK, and its user a callback; without one nobody is asked."""
+    if not NODE_SDK.exists():
+        pytest.skip("the Agent SDK for TypeScript is not installed: `make oracles`")
+    home = tmp_path / "their-home"
+    home.mkdir()
+    action = {"action": "accept", "content": {"decision": answer}}
+    given = json.dumps({"action": "decline"} if answer == "decline" else action) if answer else ""
+    with (
+        scripted_vendor([[TASK], ["All done."]]) as (address, seen),
+        offered(weft, transport) as server,
+    ):
+        environ = {**QUIET, "HOME": str(home), "ANTHROPIC_BASE_URL": address}
+        environ |= {"PATH": os.environ["PATH"], "ENABLE_TOOL_SEARCH": "false"}
+        words = [str(NODE_SDK), bundled_cli(), "claude-sonnet-4-5", str(tmp_path)]
+        words += [json.dumps(environ), json.dumps(server), given]
+        found = ran(["node", str(PROGRAMS / "asked_program.mjs"), *words])
+    assert found["said"] == "All done."
+    assert len(found["asked"]) == bool(answer)
+    for name, message, schema in found["asked"]:
+        assert (name, list(schema["properties"])) == ("weft", ["decision"])
+        assert "allow write?" in message
+        assert "a.txt" in message
+    assert (weft.project / "a.txt").exists() == (answer == "allow")
+    assert "That was it." in told_of_task(seen)
 
 
 def _token_of(running: subprocess.Popen[bytes]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
@@ -17,6 +18,7 @@ from weft.mcp import McpServer, ServerRecord, outcome_of
 from weft.mcp.elicitation import AskUser
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
+from weft.server import serve
 from weft.tools import UserQuestion
 
 pytestmark = pytest.mark.anyio
@@ -163,3 +165,27 @@ async def test_a_session_of_an_older_client_is_its_own(plain_world: World) -> No
         ended = await post(served, b"", "DELETE", Mcp_Session_Id=name, **older)
         assert ended.status == 200
         assert (await post(served, listing, Mcp_Session_Id=name, **older)).status == 404
+
+
+@pytest.mark.parametrize("era", ["2025-11-25", MODERN])
+async def test_a_client_that_listens_does_not_hold_the_servers_end(
+    plain_world: World, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without an end of their own the streams would be waited for as long as this.
+    monkeypatch.setattr(serve, "GRACE_SECONDS", 3600)
+    params: dict[str, Any] = {"_meta": ABOUT, "notifications": {"resourcesListChanged": True}}
+    listen = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
+    head = {**HEAD, "Mcp-Method": "subscriptions/listen"}
+    async with serving(plain_world, ScriptedModel([])) as served:
+        if era == MODERN:
+            asked = served.head("POST", "/mcp", dict(head), msgspec.json.encode(listen))
+        else:
+            greeted = await post(served, GREETING, MCP_Protocol_Version=None, Mcp_Method=None)
+            name = {"Mcp-Session-Id": greeted.headers["mcp-session-id"]}
+            asked = served.head("GET", "/mcp", dict(name), b"")
+        async with await served.connect() as stream:
+            await stream.send(asked)
+            assert b"text/event-stream" in await stream.receive()
+            served.server.stop()
+            with anyio.fail_after(PATIENCE):
+                await served.has_ended.wait()

@@ -1,7 +1,7 @@
 """Starts a server as sessions do, has it leave a process behind, and waits to be killed; a program
 for tests.
 
-    python -m tests.support.mcp_keeper PROJECT MODE ENTRY
+    python -m tests.support.mcp_keeper PROJECT MODE ENTRY [REQUEST]
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from weft.mcp import ServerEntry
 from weft.runtime.mcp.server_launcher import ServerLauncher
 from weft.workspace.sandbox.machine import SandboxOptions
 
+SPAWN = {"method": "tools/call", "params": {"name": "spawn"}}
 
-async def main(project: str, mode: str, written: str) -> None:
+
+async def main(project: str, mode: str, written: str, request: str = "") -> None:
     launcher = ServerLauncher(
         project,
         environ=os.environ,
@@ -29,11 +31,11 @@ async def main(project: str, mode: str, written: str) -> None:
         downloads=Path(project).parent / "downloads",
     )
     program = await launcher.start(msgspec.json.decode(written, type=ServerEntry), "x", ())
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "spawn"}}
-    await program.send(json.dumps(call).encode() + b"\n")
+    asked = {"jsonrpc": "2.0", "id": 1, **(json.loads(request) if request else SPAWN)}
+    await program.send(json.dumps(asked).encode() + b"\n")
     print((await program.receive()).decode(), flush=True)
     await anyio.sleep_forever()
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3])
+    anyio.run(main, *sys.argv[1:])

@@ -700,10 +700,25 @@ class ToolCallBatch:
         # The lines around a change come out of the file, and may hold a key that no one touched.
         if isinstance(diff := data.get("diff"), str):
             data = {**data, "diff": await self._masked(diff)}
+        # What a server answers beside its text may hold the key that it was given.
+        if "structured" in data:
+            data = await self._without_secrets(data)
         if full is not None:
             full = (await self._masked(full.decode("utf-8", "replace"))).encode()
         text = await self._masked(outcome.text)
         return msgspec.structs.replace(outcome, text=text, data=data, full_text=full)
+
+    async def _without_secrets(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Data without secrets; without what cannot be masked."""
+        written = msgspec.json.encode(data["structured"]).decode()
+        masked = await self._masked(written)
+        if masked == written:
+            return data
+        kept = {key: value for key, value in data.items() if key != "structured"}
+        try:
+            return {**kept, "structured": msgspec.json.decode(masked)}
+        except msgspec.DecodeError:
+            return kept
 
     async def _masked(self, text: str) -> str:
         # A program's tool may answer with megabytes.

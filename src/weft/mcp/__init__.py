@@ -29,7 +29,7 @@ from weft.mcp.server_config import (
     name_problem,
     variables_in,
 )
-from weft.mcp.tool_names import PREFIX, offered_names, server_of
+from weft.mcp.tool_names import PREFIX, offered_names, other_names, server_of
 from weft.mcp.tool_pins import (
     KnownTool,
     ListedTool,
@@ -73,6 +73,7 @@ __all__ = [
     "expanded",
     "name_problem",
     "offered_names",
+    "other_names",
     "outcome_of",
     "pin_diff",
     "server_of",

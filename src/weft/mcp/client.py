@@ -33,7 +33,13 @@ UNSUPPORTED_VERSION: Final = -32022
 MOST_PAGES: Final = 100
 MOST_ROUNDS: Final = 8
 """How often one call may come back with questions."""
+MOST_QUESTIONS: Final = 16
+"""How often the user is asked in one call; all that come later are answered with a no."""
 MOST_LISTED: Final = 5_000
+MOST_LISTED_BYTES: Final = 16 * 1024 * 1024
+"""Of all pages of a list together."""
+PROGRESS_SECONDS: Final = 0.1
+"""Between two lines of progress that are told."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 """Seconds before a stream of changes is asked for again."""
@@ -109,8 +115,12 @@ class _Deadline:
         self._scope = scope
         self._ends = anyio.current_time() + terms.total_seconds
         self._paused_at: float | None = None
+        self._told_at = -math.inf
         self.questions: set[anyio.CancelScope] = set()
         """Those that are put to the user; they end with the call."""
+        self.asked = 0
+        """How many there were."""
+        self.one_at_a_time = anyio.Lock()
         self.heard()
 
     def heard(self) -> None:
@@ -123,6 +133,13 @@ class _Deadline:
     def is_over(self) -> bool:
         """The whole time is over, and not only the patience with silence."""
         return anyio.current_time() >= self._ends
+
+    def tell(self, line: str) -> None:
+        """Tell of progress, unless something was told a moment ago."""
+        now = anyio.current_time()
+        if now - self._told_at >= PROGRESS_SECONDS:
+            self._told_at = now
+            self.terms.progress(line)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -262,13 +279,16 @@ class McpClient:
         found: list[Any] = []
         seen: set[str] = set()
         cursor: str | None = None
+        left = MOST_LISTED_BYTES
         for _ in range(MOST_PAGES):
             asked = {} if cursor is None else {"cursor": cursor}
-            page = _decoded(await self._line.request("tools/list", self._params(asked)), _ToolPage)
+            raw = await self._line.request("tools/list", self._params(asked))
+            page = _decoded(raw, _ToolPage)
             found += page.tools
             cursor = page.next
+            left -= len(bytes(raw))
             # One that hands out the same place again would be asked for ever.
-            if not cursor or cursor in seen or len(found) > MOST_LISTED:
+            if not cursor or cursor in seen or len(found) > MOST_LISTED or left < 0:
                 break
             seen.add(cursor)
         return self._carriable(found[:MOST_LISTED])
@@ -376,14 +396,17 @@ class McpClient:
         if len(self._calls) != 1:
             return {"action": "decline"}
         deadline = next(iter(self._calls.values()))
-        if deadline.terms.ask is None:
+        deadline.asked += 1
+        if deadline.terms.ask is None or deadline.asked > MOST_QUESTIONS:
             return {"action": "decline"}
         answer: ElicitationAnswer | None = None
-        with anyio.CancelScope() as scope, deadline.paused():
+        with anyio.CancelScope() as scope:
             deadline.questions.add(scope)
             try:
                 params = msgspec.json.decode(raw)
-                answer = await answer_elicitation(params, self._name, deadline.terms.ask)
+                async with deadline.one_at_a_time:
+                    with deadline.paused():
+                        answer = await answer_elicitation(params, self._name, deadline.terms.ask)
             finally:
                 deadline.questions.discard(scope)
         return {"action": "cancel"} if answer is None else msgspec.to_builtins(answer)
@@ -394,7 +417,7 @@ class McpClient:
         if deadline is None:
             return
         deadline.heard()
-        deadline.terms.progress(told.line)
+        deadline.tell(told.line)
 
 
 class _Progress(msgspec.Struct):
@@ -406,7 +429,8 @@ class _Progress(msgspec.Struct):
     @property
     def line(self) -> str:
         of = f"/{self.total:g}" if self.total else ""
-        return f"{self.progress:g}{of} {(self.message or '')[:500]}".strip()
+        said = " ".join(without_hidden((self.message or "")[:500]).split())
+        return f"{self.progress:g}{of} {said}".strip()
 
 
 def _offers_modern(error: ErrorAnswer) -> bool:

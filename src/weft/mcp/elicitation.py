@@ -22,6 +22,9 @@ ACCEPT: Final = "Go on"
 MOST_FIELDS: Final = 12
 MOST_TRIES: Final = 3
 MOST_TEXT: Final = 2_000
+MOST_CHOICES: Final = 50
+MOST_CHOICE: Final = 200
+"""Characters of what stands in one line: a choice, or what is taken where nothing is typed."""
 _SECRET: Final = re.compile(
     r"pass(word|wd|phrase|code)|secret|token|api.?key|private.?key|credential|\bpin\b|\bcvv?\b|"
     r"seed.?phrase|\botp\b|\b2fa\b",
@@ -63,7 +66,7 @@ async def answer_elicitation(params: Any, server: str, ask: AskUser | None) -> E
 
 async def _at_address(head: str, url: str, ask: AskUser) -> ElicitationAnswer:
     plain = without_hidden(url)
-    if re.match(r"https?://[^\s/]", plain) is None or plain != url or len(url) > MOST_TEXT:
+    if re.fullmatch(r"https?://[^\s/]\S*", url) is None or plain != url or len(url) > MOST_TEXT:
         return DECLINED
     text = f"{head}\nIt wants you to open this address in a browser:\n{url}"
     answer = await ask(UserQuestion(text=text, options=(ACCEPT, DECLINE)))
@@ -76,6 +79,8 @@ async def _by_form(head: str, schema: dict[str, Any], ask: AskUser) -> Elicitati
         return DECLINED
     known = {name: field if isinstance(field, dict) else {} for name, field in fields.items()}
     if any(_is_secret(name, field) for name, field in known.items()) or _SECRET.search(head):
+        return DECLINED
+    if any(_choices(field) is None for field in known.values()):
         return DECLINED
     if not known:
         answer = await ask(UserQuestion(text=head, options=(ACCEPT, DECLINE)))
@@ -103,24 +108,28 @@ async def _asked(
     head: str, name: str, field: dict[str, Any], ask: AskUser, *, is_needed: bool
 ) -> Any:
     """The value of one field; None where it is left out."""
-    options = _options(field)
+    choices = _choices(field) or {}
     default = field.get("default")
-    note = "" if default is None else f" (empty: {default})"
+    note = "" if default is None else f" (empty: {_line(default)})"
     for _ in range(MOST_TRIES):
         text = f"{head}\n{_label(name, field)}{note}"
-        choices = (*options, DECLINE) if options else ()
-        answer = await ask(UserQuestion(text=text, options=choices))
+        answer = await ask(UserQuestion(text=text, options=(*choices, DECLINE) if choices else ()))
         if answer is None or answer == DECLINE:
             return _NO
         if not answer.strip():
             if default is not None or not is_needed:
                 return default
             continue
-        value = _value(answer.strip(), field)
+        value = _value(answer.strip(), field, choices)
         if value is not None:
             return value
-        note = f" (a {field.get('type')} is needed)"
+        note = f" (a {_line(field.get('type'))} is needed)"
     return _NO
+
+
+def _line(value: Any) -> str:
+    """A value as it is shown in a line."""
+    return " ".join(without_hidden(str(value)[:MOST_TEXT]).split())[:MOST_CHOICE]
 
 
 def _label(name: str, field: dict[str, Any]) -> str:
@@ -129,19 +138,23 @@ def _label(name: str, field: dict[str, Any]) -> str:
     return without_hidden(": ".join(word for word in words if word))[:MOST_TEXT]
 
 
-def _options(field: dict[str, Any]) -> tuple[str, ...]:
+def _choices(field: dict[str, Any]) -> dict[str, str] | None:
+    """The choices of a field, as they are shown and as the server has them; None where the user
+    could not tell one from another."""
+    found: list[str] = []
+    listed, titled = field.get("enum"), field.get("oneOf")
     if field.get("type") == "boolean":
-        return ("yes", "no")
-    listed = field.get("enum")
-    if isinstance(listed, list):
-        return tuple(str(each) for each in listed[:50])
-    titled = field.get("oneOf")
-    if isinstance(titled, list):
-        return tuple(str(each.get("const")) for each in titled[:50] if isinstance(each, dict))
-    return ()
+        found = ["yes", "no"]
+    elif isinstance(listed, list):
+        found = [str(each) for each in listed[:MOST_CHOICES]]
+    elif isinstance(titled, list):
+        found = [str(each.get("const")) for each in titled[:MOST_CHOICES] if isinstance(each, dict)]
+    shown = {_line(each): each for each in found}
+    is_plain = len(shown) == len(found) and not {"", DECLINE} & set(shown)
+    return shown if is_plain else None
 
 
-def _value(answer: str, field: dict[str, Any]) -> Any:
+def _value(answer: str, field: dict[str, Any], choices: dict[str, str]) -> Any:
     """What was typed, as the field has it; None when it is none."""
     match field.get("type"):
         case "boolean":
@@ -153,8 +166,7 @@ def _value(answer: str, field: dict[str, Any]) -> Any:
                 return None
         case "array":
             return [part.strip() for part in answer.split(",")]
-    options = _options(field)
-    return answer if not options or answer in options else None
+    return choices.get(answer) if choices else answer
 
 
 def _is_secret(name: str, field: dict[str, Any]) -> bool:

@@ -19,6 +19,8 @@ from weft.tools import FittedPicture, ToolOutcome, fitted
 MOST_TOKENS: Final = 25_000
 CHARACTERS_PER_TOKEN: Final = 4
 MOST_PICTURES: Final = 8
+MOST_STRUCTURED: Final = 64 * 1024
+"""Bytes of what a result has beside its text, that are kept with it."""
 _MOST_LINE: Final = 500
 
 
@@ -41,11 +43,12 @@ async def outcome_of(raw: msgspec.Raw, server: str, most_tokens: int = MOST_TOKE
     made = _Mapped(server)
     for part in result.content:
         await made.add(part if isinstance(part, dict) else {})
+    structured = msgspec.json.encode(result.structured)
     if not made.texts and result.structured is not None:
-        made.texts.append(msgspec.json.encode(result.structured).decode())
+        made.texts.append(structured.decode())
     text = clean_text(without_hidden("\n".join(made.texts))) or "(no text)"
     data: dict[str, Any] = {"server": server}
-    if isinstance(result.structured, dict):
+    if isinstance(result.structured, dict) and len(structured) <= MOST_STRUCTURED:
         data["structured"] = result.structured
     shown, full = _bounded(text, most_tokens)
     return ToolOutcome(

@@ -68,16 +68,18 @@ class McpServer:
         *,
         clock: Clock,
         changed: Callable[[], None] = lambda: None,
+        mask: Callable[[str], str] = lambda text: text,
         give_up_seconds: float = GIVE_UP_SECONDS,
     ) -> None:
         """`open_link` starts or reaches it.  `start_task` runs what must outlive the caller;
-        `changed` is called when its record has."""
+        `changed` is called when its record has; `mask` takes secrets out of what it says."""
         self.name = name
         self.record = record
         self._root = root
         self._open_link = open_link
         self._start_task = start_task
         self._changed = changed
+        self._mask = mask
         self._give_up_seconds = give_up_seconds
         self._budget = RestartBudget(RESTARTS, RESTART_SECONDS, clock)
         self._crashes = 0
@@ -241,7 +243,7 @@ class McpServer:
             self.state, self.why = "needs_login", f"`weft mcp login {self.name}` logs in"
             return
         self._crashes = 1 if life.was_ready else self._crashes + 1
-        self.state, self.why = "failed", life.failure
+        self.state, self.why = "failed", self._mask(_shown(life.failure))
         logger.info("MCP server %s ended: %s", self.name, self.why)
 
     async def _lived(self, life: _Life) -> None:
@@ -315,14 +317,27 @@ class McpServer:
             return _said(error)
         except NeedsLogin:
             return _LOGIN
-        self.record.era, self.record.title = greeting.era, without_hidden(greeting.title)
+        self.record.era = greeting.era
+        self.record.title = self._mask(without_hidden(greeting.title))
         self._take_list(life.client, listed, without_hidden(greeting.instructions))
         return ""
 
     def _take_list(self, client: McpClient, listed: list[Any], instructions: str) -> None:
+        listed = self._masked(listed)
         self.left_out = [*client.refused, *problems_in(listed)]
-        self.record.take(listed, instructions)
+        self.record.take(listed, self._mask(instructions))
         self._changed()
+
+    def _masked(self, listed: list[Any]) -> list[Any]:
+        """The list without keys that the server was lent: models read it, and it is kept."""
+        written = msgspec.json.encode(listed).decode()
+        masked = self._mask(written)
+        if masked == written:
+            return listed
+        try:
+            return msgspec.json.decode(masked, type=list[Any])
+        except msgspec.MsgspecError:
+            return []
 
     def _list_is_other(self) -> None:
         if self._life is not None:
@@ -417,7 +432,11 @@ _FORGOTTEN: Final = "forgotten"
 
 def _said(error: Exception) -> str:
     """What a stranger says, in a line that can be shown."""
-    return " ".join(without_hidden(str(error)).split())[:MOST_SAID]
+    return _shown(str(error))
+
+
+def _shown(text: str) -> str:
+    return " ".join(without_hidden(text).split())[:MOST_SAID]
 
 
 def _last_line(errors: str) -> str:

@@ -35,12 +35,13 @@ _TRANSPORTS: Final[Mapping[str, Transport]] = {
     "sse": "sse",
     "sdk": "sdk",
 }
-_HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_PASSWORD: Final = re.compile(r"://[^/?#\s]*@")
-_SECRET_QUERY: Final = re.compile(
+# As texts: they are compiled where they are used, and the first request needs none of them.
+_HEADER: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_PASSWORD: Final = r"://[^/?#\s]*@"
+_SECRET_QUERY: Final = (
     r"(?i)([?&][^=&#]*(?:key|token|secret|auth|pass|sig|code)[^=&#]*=)(?!\$\{)[^&#]+"
 )
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
+_VARIABLE: Final = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}"
 
 
 class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +89,7 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
         if self.transport == "sdk":
             return "a server inside the program that drives Weft"
         if self.url:
-            return _SECRET_QUERY.sub(r"\1…", _PASSWORD.sub("://…@", self.url))
+            return re.sub(_SECRET_QUERY, r"\1…", re.sub(_PASSWORD, "://…@", self.url))
         where = f" (in {self.cwd})" if self.cwd else ""
         return f"{' '.join((self.command, *self.args))}{where}"
 
@@ -168,7 +169,7 @@ def _entry_problem(entry: ServerEntry) -> str:
     if len(entry.headers) > MOST_WORDS:
         return f"it has more than {MOST_WORDS} headers"
     for name, value in entry.headers.items():
-        if _HEADER.fullmatch(name) is None or "\n" in value or "\r" in value:
+        if re.fullmatch(_HEADER, name) is None or "\n" in value or "\r" in value:
             return f"{name!r} is no header that can be sent"
     return ""
 
@@ -198,7 +199,7 @@ def _texts(entry: ServerEntry) -> list[str]:
 
 def variables_in(entry: ServerEntry) -> tuple[str, ...]:
     """The variables of the environment that an entry asks for, each once."""
-    found = (match[1] for text in _texts(entry) for match in _VARIABLE.finditer(text))
+    found = (match[1] for text in _texts(entry) for match in re.finditer(_VARIABLE, text))
     return tuple(dict.fromkeys(found))
 
 
@@ -220,7 +221,7 @@ def expanded(entry: ServerEntry, environ: Mapping[str, str]) -> ServerEntry:
         return found or ""
 
     def filled(text: str) -> str:
-        return _VARIABLE.sub(value, text)
+        return re.sub(_VARIABLE, value, text)
 
     made = _each_text(entry, filled)
     if missing:

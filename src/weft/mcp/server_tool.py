@@ -15,7 +15,8 @@ import msgspec
 from weft.errors import BadArguments, FinalToolError
 from weft.events import Effect
 from weft.mcp.server_config import canonical
-from weft.mcp.tool_pins import KnownTool, pin_diff, with_hidden_shown
+from weft.mcp.tool_names import other_names
+from weft.mcp.tool_pins import KnownTool, ListedTool, pin_diff, with_hidden_shown
 from weft.permissions import ToolAction
 from weft.sha256 import sha256
 from weft.tools import PreparedCall, Tool, ToolContext, ToolOutcome
@@ -25,6 +26,8 @@ LONGEST_SECONDS: Final = 86_400.0
 MOST_TARGET: Final = 400
 MOST_ARGUMENTS: Final = 256 * 1024
 """Bytes of the arguments of one call."""
+MOST_DEPTH: Final = 60
+"""How deeply they may be nested: rules look at every value in them."""
 
 
 class ToolServer(Protocol):
@@ -55,8 +58,8 @@ class ToolServer(Protocol):
         """
         ...
 
-    def agree(self, name: str) -> None:
-        """The user knows a tool as it is now."""
+    def agree(self, tool: ListedTool) -> None:
+        """The user knows a tool as it was shown to them."""
         ...
 
 
@@ -82,6 +85,8 @@ class ServerTool(Tool):
         known = self.server.tool(self.tool)
         if known is None:
             raise FinalToolError(f"The MCP server {self.server.name} has no tool {self.tool!r} now")
+        if _depth(args) > MOST_DEPTH:
+            raise BadArguments(f"the arguments are nested more than {MOST_DEPTH} times")
         written = canonical(args)
         if len(written) > MOST_ARGUMENTS:
             raise BadArguments(f"the arguments have more than {MOST_ARGUMENTS // 1024} kB")
@@ -91,6 +96,7 @@ class ServerTool(Tool):
             kind="other",
             target=bounded(text),
             arguments=text,
+            other_names=other_names(self.server.name, self.tool),
             has_effect=not self.may_plan,
             is_claimed=self.may_plan,
             unfamiliar=_unfamiliar(known, self.server.name),
@@ -107,9 +113,19 @@ class ServerTool(Tool):
     ) -> ToolOutcome:
         if known.state != "pinned":
             # Permission for a call that shows the difference is the user's word for it.
-            self.server.agree(self.tool)
+            self.server.agree(known.now)
         work: Callable[[], Awaitable[ToolOutcome]] = partial(self.server.call, known, args, context)
         return await work() if context.watched is None else await context.watched(work)
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects a value has inside each other."""
+    depth, level = 0, [value]
+    while level and depth <= MOST_DEPTH:
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for items in inner for each in items if isinstance(each, dict | list)]
+        depth += 1
+    return depth
 
 
 def _unfamiliar(known: KnownTool, server: str) -> str:

@@ -30,6 +30,11 @@ MOST_DESCRIPTION: Final = 4_000
 """Characters of a description that a model is shown."""
 MOST_SCHEMA: Final = 64 * 1024
 """Bytes of a schema; a larger one is left out."""
+MOST_RAW: Final = 256 * 1024
+"""Bytes of all that a tool says of itself."""
+MOST_LIST: Final = 6 * 1024 * 1024
+"""Bytes of a list.  A record has two of them, and one that is too large to be read again would be
+no record: what it pins would be forgotten."""
 
 
 class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +72,8 @@ def read_tool(raw: Any) -> ListedTool:
         raise ValueError(str(error)) from error
     if not written.name or len(written.name) > MOST_NAME:
         raise ValueError("its name is empty or too long")
+    if len(whole) > MOST_RAW:
+        raise ValueError(f"it says more than {MOST_RAW // 1024} kB of itself")
     schema = written.schema or {}
     if len(canonical(schema)) > MOST_SCHEMA:
         raise ValueError(f"its schema has more than {MOST_SCHEMA // 1024} kB")
@@ -95,7 +102,8 @@ def _hidden() -> re.Pattern[str]:
     # Compiled late: it takes milliseconds, and most texts need not be looked at by it.
     return re.compile(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-        "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+        "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+        "\u070f\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\ud800-\udfff]"
     )
 
 
@@ -142,24 +150,25 @@ class ServerRecord(msgspec.Struct, kw_only=True):
     """By name, the tools as the user knows them."""
     is_listed: bool = False
     """It has answered for its tools at least once."""
+    is_lost: bool = False
+    """There was a record that cannot be read: what was pinned is not known, so nothing is."""
 
     def take(self, listed: Sequence[dict[str, Any]], instructions: str) -> None:
         """Take in a list; the first one is pinned as it is."""
-        readable = [raw for raw in listed if not _problem(raw)][:MOST_TOOLS]
-        if not self.is_listed:
-            self.pinned = {str(raw["name"]): raw for raw in readable}
-            self.pinned_instructions = instructions
-        self.listed, self.instructions, self.is_listed = readable, instructions, True
+        is_first = not self.is_listed and not self.is_lost
+        self.listed, self.instructions = _sorted_out(listed)[0], instructions[:MOST_RAW]
+        self.is_listed = True
+        if is_first:
+            self.agree_to_all()
 
-    def agree(self, name: str) -> None:
-        """The user knows a tool as it is now."""
-        for raw in self.listed:
-            if raw.get("name") == name:
-                self.pinned[name] = raw
+    def agree(self, tool: ListedTool) -> None:
+        """The user knows a tool as it was shown; the server may say something else by now."""
+        self.pinned[tool.name] = tool.raw
 
     def agree_to_all(self) -> None:
         """The user knows the whole list as it is now."""
-        self.pinned = {str(raw["name"]): raw for raw in self.listed}
+        # From the end: of two with one name the first counts.
+        self.pinned = {str(raw["name"]): raw for raw in reversed(self.listed)}
         self.pinned_instructions = self.instructions
 
     def tools(self) -> dict[str, KnownTool]:
@@ -175,10 +184,26 @@ class ServerRecord(msgspec.Struct, kw_only=True):
 
 def problems_in(listed: Sequence[Any]) -> list[str]:
     """The tools of a list that are left out, and why."""
-    found = [f"{_name_of(raw)}: {why}" for raw in listed if (why := _problem(raw))]
-    if len(listed) > MOST_TOOLS:
-        found.append(f"{len(listed) - MOST_TOOLS} more tools: {MOST_TOOLS} are the most")
-    return found
+    return _sorted_out(listed)[1]
+
+
+def _sorted_out(listed: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The tools of a list that can be offered, and what is wrong with the others."""
+    kept: list[dict[str, Any]] = []
+    problems: list[str] = []
+    left, beyond = MOST_LIST, 0
+    for raw in listed:
+        if why := _problem(raw):
+            problems.append(f"{_name_of(raw)}: {why}")
+            continue
+        left -= len(msgspec.json.encode(raw))
+        if len(kept) < MOST_TOOLS and left >= 0:
+            kept.append(raw)
+        else:
+            beyond += 1
+    if beyond:
+        problems.append(f"{beyond} more tools: the list is too long")
+    return kept, problems
 
 
 def _name_of(raw: Any) -> str:
@@ -215,7 +240,7 @@ class RecordFolder:
             return ServerRecord() if data is None else msgspec.json.decode(data, type=ServerRecord)
         except (OSError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             logger.warning("what is known of an MCP server is not read: %s", type(error).__name__)
-            return ServerRecord()
+            return ServerRecord(is_lost=True)
 
     def save(self, digest: str, record: ServerRecord) -> None:
         """Keep what is known of a server; where that fails it is found out anew."""

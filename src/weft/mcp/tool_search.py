@@ -25,7 +25,7 @@ CALL: Final = "tool_call"
 MOST_FOUND: Final = 8
 MOST_NAMED: Final = 40
 _SELECT: Final = "select:"
-_WORD: Final = re.compile(r"[a-z0-9]+")
+_WORD: Final = r"[a-z0-9]+"
 
 
 class ToolIndex(Protocol):
@@ -112,7 +112,7 @@ def _found(query: str, tools: Mapping[str, ServerTool]) -> list[ServerTool]:
     if query.startswith(_SELECT):
         wanted = [name.strip() for name in query.removeprefix(_SELECT).split(",")]
         return [tools[name] for name in wanted if name in tools]
-    words = set(_WORD.findall(query.lower()))
+    words = set(re.findall(_WORD, query.lower()))
     scored = [(_score(words, tool), tool) for tool in tools.values()]
     # By name where they are equal, so that the same question has the same answer.
     best = sorted((each for each in scored if each[0]), key=lambda each: (-each[0], each[1].name))

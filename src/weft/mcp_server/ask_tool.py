@@ -21,10 +21,12 @@ from weft.mcp_server.catalogue import CallClient, ElicitationReply, InputNeeded
 MOST_OPEN: Final = 1_000
 """Calls that ended with a question and may be made again."""
 MOST_PREVIEW: Final = 6_000
+MOST_DENIED: Final = 20
+"""Calls that were denied for want of someone to ask, which are named."""
 _ALLOW: Final = "allow"
 _ALLOW_TURN: Final = "allow for the rest of this turn"
 _DENY: Final = "deny"
-_NO_ONE: Final = "denied: the program that asked cannot ask its user (it has no elicitation)"
+_NO_ONE: Final = "the program that asked cannot ask its user (it has no elicitation)"
 
 
 class _OpenAsk(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +78,7 @@ class AskTool:
     ) -> str:
         """Wait for the end of the turn, and put its questions to the client's user meanwhile."""
         found: list[str] = []
+        denied: list[str] = []
         needed: list[InputNeeded] = []
         failed: list[WeftError] = []
 
@@ -84,7 +87,7 @@ class AskTool:
                 # Under the same id it is one message, however often it is sent.  Never queued
                 # behind another's turn, whose questions are not for this client's user.
                 reply = await session.send_message(prompt, queue=False, input_id=input_id)
-                found.append(_told(session, reply))
+                found.append(_told(session, reply, denied))
             except WeftError as error:
                 failed.append(error)
             group.cancel_scope.cancel()
@@ -93,7 +96,11 @@ class AskTool:
             try:
                 async with await session.subscribe(after=after) as events:
                     async for event in events:
-                        await self._take(event, session, prompt, input_id, client)
+                        if isinstance(event, ToolExecuting):
+                            client.progress(f"runs {event.tool_name} {event.target}"[:300].strip())
+                        if isinstance(event, (PermissionRequest, QuestionAsked)):
+                            ask = _open(event, session, prompt, input_id)
+                            await self._put(ask, event, session, client, denied)
             except InputNeeded as error:
                 needed.append(error)
                 group.cancel_scope.cancel()
@@ -110,24 +117,19 @@ class AskTool:
             raise failed[0]
         return found[0]
 
-    async def _take(
-        self, event: Any, session: Session, prompt: str, input_id: str, client: CallClient
+    async def _put(
+        self,
+        ask: _OpenAsk,
+        event: PermissionRequest | QuestionAsked,
+        session: Session,
+        client: CallClient,
+        denied: list[str],
     ) -> None:
-        if isinstance(event, ToolExecuting):
-            client.progress(f"runs {event.tool_name} {event.target}"[:300].strip())
-            return
-        if not isinstance(event, (PermissionRequest, QuestionAsked)):
-            return
-        ask = _OpenAsk(
-            session_id=session.id,
-            prompt=prompt,
-            input_id=input_id,
-            after=event.seq,
-            request_id=event.request_id,
-            is_permission=isinstance(event, PermissionRequest),
-        )
+        """Put a question to the client's user, and hand on the answer; `denied` is told what nobody
+        could be asked about."""
         if not client.can_be_asked:
-            await _answered(session, ask, None, why=_NO_ONE)
+            denied.append(_denied(event))
+            await _answered(session, ask, None, why=f"denied: {_NO_ONE}")
             return
         message, schema = _shown(event)
         state = secrets.token_urlsafe(24)
@@ -146,6 +148,19 @@ class AskTool:
         if len(self._open) >= MOST_OPEN:
             del self._open[next(iter(self._open))]
         self._open[state] = ask
+
+
+def _open(
+    event: PermissionRequest | QuestionAsked, session: Session, prompt: str, input_id: str
+) -> _OpenAsk:
+    return _OpenAsk(
+        session_id=session.id,
+        prompt=prompt,
+        input_id=input_id,
+        after=event.seq,
+        request_id=event.request_id,
+        is_permission=isinstance(event, PermissionRequest),
+    )
 
 
 async def _end_of(session: Session) -> int:
@@ -195,9 +210,16 @@ async def _answered(
         pass  # someone else has answered, or the turn is over
 
 
-def _told(session: Session, reply: Any) -> str:
+def _denied(event: PermissionRequest | QuestionAsked) -> str:
+    """A line for the model of the other side, which cannot see that something was denied."""
+    if isinstance(event, QuestionAsked):
+        return f"[not answered: {event.question[:300]}: {_NO_ONE}]"
+    return f"[not allowed: {event.tool_name} {event.tool_path[:300]}: {_NO_ONE}]"
+
+
+def _told(session: Session, reply: Any, denied: list[str]) -> str:
     """The answer of a turn, for the model of the other side."""
-    lines = [reply.text or "(no text)"]
+    lines = [reply.text or "(no text)", *denied[:MOST_DENIED]]
     if reply.finish_reason not in ("stop", "submitted"):
         lines.append(f"[the turn ended with: {reply.finish_reason}]")
     lines.append(f"[session {session.id}; hand it over as session_id to go on]")

@@ -121,6 +121,11 @@ class McpDispatcher:
         self._offer = offer
         self._tools = {tool.name: tool for tool in offer.tools}
 
+    @property
+    def tells_changes(self) -> bool:
+        """Whether there is anything to tell unasked."""
+        return self._offer.changes is not None
+
     async def tell_changes(self, connection: ClientConnection) -> None:
         """Tell an older client what changes, as long as it is there."""
         if self._offer.changes is None:

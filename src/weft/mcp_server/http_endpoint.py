@@ -314,13 +314,22 @@ class _ChangeStream:
             capabilities=session.capabilities,
             followed=session.followed,
         )
+
+        async def tell() -> None:
+            await self._dispatcher.tell_changes(connection)
+            if self._dispatcher.tells_changes:
+                # There is nothing more to tell: the application ends, and must not wait for us.
+                group.cancel_scope.cancel()
+
         with self._sending, self._pieces:
             async with anyio.create_task_group() as group:
-                group.start_soon(self._dispatcher.tell_changes, connection)
+                group.start_soon(tell)
                 group.start_soon(self._send_all, send)
                 while (await receive())["type"] != "http.disconnect":
                     pass
                 group.cancel_scope.cancel()
+        with anyio.move_on_after(1):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _put(self, method: str, params: dict[str, Any]) -> None:
         with suppress(anyio.WouldBlock):  # it does not read, and can ask for the list

@@ -62,6 +62,10 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """Of a tool of a server: all that it is given, as JSON with sorted keys; patterns of rules are
     about this.
     """
+    other_names: tuple[str, ...] = ()
+    """Of a tool of a server: what else the user may call it.  Rules that restrict hold for these as
+    well; one that allows means the name that was shown.
+    """
     is_claimed: bool = False
     """That it changes nothing is the word of a server alone: plan mode takes it, and it asks."""
     unfamiliar: str = ""
@@ -97,11 +101,12 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     def covers(self, action: ToolAction) -> bool:
         """True when the rule speaks of this action."""
+        names = action.names if self.verdict == "allow" else (*action.names, *action.other_names)
         if self.is_exact:
-            return self.tool in action.names and action.target == self.pattern
+            return self.tool in names and action.target == self.pattern
         # `fnmatch` would ignore case on some systems; a rule means the same on all. Its `*` also
         # matches `/`, so `src/*` covers everything below `src`.
-        if not any(_names_tool(self.tool, name) for name in action.names):
+        if not any(_names_tool(self.tool, name) for name in names):
             return False
         if self.pattern and action.arguments:
             return _arguments_fit(action.arguments, self.pattern, self.verdict != "allow")
@@ -287,7 +292,8 @@ def _arguments_fit(arguments: str, pattern: str, restricts: bool) -> bool:
     `key:pattern` those of one name.
 
     A rule that restricts is read widely: a name counts at every depth, and so does each text in a
-    list.  One that allows counts for a name at the top with one plain value.
+    list.  One that allows counts for a name at the top with one plain value, and for no path that
+    leads up where the rule has none: `src/*` does not mean `src/../..`.
     """
     key, has_key, wanted = pattern.partition(":")
     if not has_key or not key.replace("_", "a").replace("-", "a").replace(".", "a").isalnum():
@@ -296,9 +302,17 @@ def _arguments_fit(arguments: str, pattern: str, restricts: bool) -> bool:
     if not restricts:
         value = given.get(key)
         is_plain = isinstance(value, str | int | float) or value is None
-        return key in given and is_plain and _fits(_plain_text(value), wanted)
+        if key not in given or not is_plain:
+            return False
+        text = _plain_text(value)
+        return _fits(text, wanted) and _leads_up(text) <= _leads_up(wanted)
     found = [text for value in _values_of(key, given) for text in _texts_in(value)]
     return any(_fits(text, wanted) for text in found)
+
+
+def _leads_up(path: str) -> bool:
+    """Whether a path has a part `..`."""
+    return ".." in path.replace("\\", "/").split("/")
 
 
 def _plain_text(value: object) -> str:

@@ -23,7 +23,7 @@ from weft.transport.connection import HttpConnection, StreamedReply
 from weft.transport.proxy import ProxyServer, ProxySettings, UrlTarget, is_literal, target
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Host and port in, the addresses to connect to out.
+"""Host and port in, the addresses to connect to out, at least one.
 
 It may raise.  What it returns is what is connected to.
 """
@@ -32,6 +32,8 @@ MAX_IDLE = 64
 """Connections that are kept open without a request, over all servers."""
 MAX_IDLE_SECONDS = 55.0
 """How long such a connection is trusted: less than servers usually wait."""
+NEXT_SECONDS = 4.0
+"""How long one of several addresses may take, where a resolver has named them."""
 
 _Key: TypeAlias = tuple[str, str, int, str, ProxyServer | None]
 
@@ -163,15 +165,24 @@ class HttpClient(HttpTransport):
 
     async def _open(self, where: UrlTarget) -> HttpConnection:
         host, port = where.host, where.port
-        for address in await self._addresses(host, port):
+        if self._resolve is None:
+            # asyncio tries every address of the name itself.
+            return await self._dial(host, port, where)
+        *others, last = await self._resolve(host, port)
+        failure: OSError | None = None
+        for address in others:
             try:
-                return await self._dial(address, port, where)
-            # Without a resolver of ours asyncio has tried every address of the name itself.
-            except ConnectionError:
-                if self._resolve is None:
-                    raise
-                # the next pinned address may answer
-        raise OSError(f"none of the addresses of {host} answered")
+                # One that is silent must not take the time of the next.
+                with anyio.fail_after(NEXT_SECONDS):
+                    return await self._dial(address, port, where)
+            except TimeoutError:
+                continue
+            except OSError as error:
+                failure = failure or error
+        try:
+            return await self._dial(last, port, where)
+        except OSError as error:
+            raise failure or error from error
 
     async def _dial(self, address: str, port: int, where: UrlTarget) -> HttpConnection:
         # TLS begins as a step of its own: asyncio's way to do both at once forgets the socket when
@@ -207,11 +218,6 @@ class HttpClient(HttpTransport):
             transport.abort()
             raise
         return connection
-
-    async def _addresses(self, host: str, port: int) -> Sequence[str]:
-        if self._resolve is None:
-            return (host,)
-        return await self._resolve(host, port)
 
     async def _open_through(self, where: UrlTarget, proxy: ProxyServer) -> HttpConnection:
         """A connection through a proxy: a tunnel, or the proxy itself for plain http."""

@@ -162,7 +162,8 @@ class AppMcp:
         Raises:
             UsageError: there is no such server, it wants no login, or there is none to be had.
         """
-        from weft.mcp.oauth_tokens import LoginFile  # only for those who log in
+        from weft.mcp.issuer_address import AddressGuard  # only for those who log in
+        from weft.mcp.oauth_tokens import LoginFile
         from weft.runtime.mcp.http_link import http_client
         from weft.runtime.mcp.oauth_login import LoginOptions, OAuthLogin
 
@@ -177,9 +178,10 @@ class AppMcp:
             show=show,
             paste=paste,
         )
-        client = await http_client(entry.url, terms)
+        guard = AddressGuard(entry.url)
+        client = await http_client(entry.url, terms, guard)
         try:
-            login = OAuthLogin(options, LoginFile(self._config), client, terms.clock)
+            login = OAuthLogin(options, LoginFile(self._config), client, terms.clock, guard)
             return (await login.run()).issuer or entry.url
         finally:
             await client.aclose()

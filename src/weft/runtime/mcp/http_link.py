@@ -12,14 +12,16 @@ from weft.errors import FinalToolError, UsageError
 from weft.mcp import ServerEntry, ServerLink
 from weft.mcp.http_connection import HttpConnection, SseConnection
 from weft.mcp.http_exchange import HttpEndpoint
+from weft.mcp.issuer_address import AddressGuard
 from weft.mcp.oauth_tokens import LoginFile, SavedAuthorization
 from weft.mcp.server import Handlers, StartTask
 from weft.runtime.mcp.mcp_terms import McpTerms
 from weft.transport import HttpClient, target
 
 
-async def http_client(url: str, terms: McpTerms) -> HttpClient:
-    """A client for an address, with the proxies of the user's environment.
+async def http_client(url: str, terms: McpTerms, guard: AddressGuard) -> HttpClient:
+    """A client for an address, with the proxies of the user's environment; `guard` decides what
+    names may lead to.
 
     Raises:
         UsageError: it is none that can be used.
@@ -29,11 +31,15 @@ async def http_client(url: str, terms: McpTerms) -> HttpClient:
         # Reading all certificates takes tens of milliseconds, in which nothing else would run.
         context = await anyio.to_thread.run_sync(ssl.create_default_context)
     tls = None if context is None else lambda: context
-    return HttpClient(proxies=proxies_of(terms.environ), tls=tls)
+    return HttpClient(proxies=proxies_of(terms.environ), resolve=guard.resolve, tls=tls)
 
 
 async def opened_link(
-    entry: ServerEntry, terms: McpTerms, handlers: Handlers, start_task: StartTask
+    entry: ServerEntry,
+    terms: McpTerms,
+    guard: AddressGuard,
+    handlers: Handlers,
+    start_task: StartTask,
 ) -> ServerLink:
     """A connection to the server of an entry whose variables are filled in.
 
@@ -41,7 +47,7 @@ async def opened_link(
         FinalToolError: it has no address that can be used.
     """
     try:
-        client = await http_client(entry.url, terms)
+        client = await http_client(entry.url, terms, guard)
     except UsageError as error:
         raise FinalToolError(str(error)) from error
     logins = LoginFile(terms.places.config)

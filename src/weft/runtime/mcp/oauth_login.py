@@ -31,7 +31,7 @@ from weft.config.browser_callback import (
 from weft.errors import ProviderUnavailable, UsageError
 from weft.mcp import with_hidden_shown, without_hidden
 from weft.mcp.client import HANDSHAKE, MODERN
-from weft.mcp.issuer_address import address_problem
+from weft.mcp.issuer_address import AddressGuard, address_problem
 from weft.mcp.oauth_tokens import LoginFile, SavedLogin
 from weft.transport import HttpRequest, HttpTimeouts, HttpTransport
 from weft.version import __version__
@@ -81,12 +81,19 @@ class OAuthLogin:
     """One login."""
 
     def __init__(
-        self, options: LoginOptions, file: LoginFile, transport: HttpTransport, clock: Clock
+        self,
+        options: LoginOptions,
+        file: LoginFile,
+        transport: HttpTransport,
+        clock: Clock,
+        guard: AddressGuard | None = None,
     ) -> None:
+        """`guard` is that of the transport: it decides what the names of strangers may lead to."""
         self._options = options
         self._file = file
         self._transport = transport
         self._clock = clock
+        self._guard = guard or AddressGuard(options.url)
         self._arrived = anyio.Event()
         self._came = ""
         self._state = ""
@@ -231,7 +238,7 @@ class OAuthLogin:
     # -- the browser
 
     async def _check_address(self, address: str) -> None:
-        if problem := await address_problem(address, self._options.url):
+        if problem := await address_problem(address, self._options.url, self._guard):
             shown = with_hidden_shown(address[:200])
             raise UsageError(f"{shown}, which is named for the login, {problem}")
 

@@ -23,11 +23,13 @@ from weft.mcp import (
     expanded,
     variables_in,
 )
+from weft.mcp.tool_pins import ListedTool
 from weft.runtime.mcp.mcp_terms import McpTerms
 from weft.runtime.mcp.program_servers import NO_PROGRAM
 
 if TYPE_CHECKING:  # loaded when a server is started: the first request does not wait for it
     from weft.mcp import McpServer, ServerLink
+    from weft.mcp.issuer_address import AddressGuard
     from weft.mcp.server import Handlers, StartTask
     from weft.runtime.mcp.server_launcher import ServerLauncher
 
@@ -91,6 +93,8 @@ class ProjectMcpServers:
         self._known_records: dict[str, ServerRecord] = {}
         self._running: dict[tuple[str, tuple[str, ...]], McpServer] = {}
         self._launchers: ServerLauncher | None = None
+        self._guards: dict[str, AddressGuard] = {}
+        """By address, of servers that are reached by one."""
         self.configured: ConfiguredServers = ConfiguredServers()
         self.switched_off: set[str] = set()
         """Names of servers that the program which drives us does not want now."""
@@ -193,8 +197,8 @@ class ProjectMcpServers:
         else:
             self.records.save(server.digest, self.record(server))
 
-    def agree(self, server: ConfiguredServer, tool: str) -> None:
-        """The user knows a tool as it is now."""
+    def agree(self, server: ConfiguredServer, tool: ListedTool) -> None:
+        """The user knows a tool as it was shown to them."""
         self.record(server).agree(tool)
         self._keep(server)
 
@@ -214,6 +218,7 @@ class ProjectMcpServers:
                 terms.supervisor.start,
                 clock=terms.clock,
                 changed=lambda: self._keep(server),
+                mask=terms.redact.without_known,
             )
         return self._running[key]
 
@@ -225,6 +230,7 @@ class ProjectMcpServers:
     async def restart(self, name: str = "") -> list[str]:
         """Stop a server, or all, so that the next use starts it; returns which were stopped."""
         self.read_again()
+        self._guards.clear()
         stopped = [each for each in self._running.values() if name in ("", each.name)]
         for each in stopped:
             await each.stop("")
@@ -244,9 +250,12 @@ class ProjectMcpServers:
             return self.terms.program.connect(server.name, handlers, start_task)
         entry = self._filled(server.entry)
         if entry.transport != "stdio":
-            from weft.runtime.mcp.http_link import opened_link  # most are programs
+            from weft.mcp.issuer_address import AddressGuard  # most are programs
+            from weft.runtime.mcp.http_link import opened_link
 
-            return await opened_link(entry, self.terms, handlers, start_task)
+            # Kept over its starts: a name must not lead elsewhere because the connection broke.
+            guard = self._guards.setdefault(entry.url, AddressGuard(entry.url))
+            return await opened_link(entry, self.terms, guard, handlers, start_task)
         from weft.mcp import ServerLink, StdioConnection
 
         program = await self._launcher().start(entry, server.digest[:16], unseen)

@@ -23,6 +23,7 @@ from weft.mcp import (
     offered_names,
 )
 from weft.mcp.server_tool import ServerTool, ToolServer
+from weft.mcp.tool_pins import ListedTool
 from weft.mcp.tool_search import CALL, SEARCH, ToolCallTool, ToolIndex, ToolSearchTool
 from weft.runtime.mcp.project_servers import ProjectMcpServers
 from weft.runtime.workspaces.read_guard import SessionReadGuard
@@ -78,8 +79,8 @@ class SessionServer(ToolServer):
         net = ", with the network" if entry.network else ""
         return f"the MCP server {self.name} ({scope}{where}{net}): {entry.shown}"
 
-    def agree(self, name: str) -> None:
-        self._project.agree(self.configured, name)
+    def agree(self, tool: ListedTool) -> None:
+        self._project.agree(self.configured, tool)
 
     async def why_exposed(self, context: ToolContext) -> str:
         guard = context.read_guard

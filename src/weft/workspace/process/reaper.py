@@ -12,9 +12,11 @@ import ctypes
 import os
 import signal
 import sys
+import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-PASSES = 100
+WAITED = {signal.SIGTERM, signal.SIGCHLD}
+PAUSE = 0.005
 
 
 def children_of(pid: int) -> list[int]:
@@ -32,40 +34,33 @@ def children_of(pid: int) -> list[int]:
 
 def kill_all() -> None:
     """Kill every process below this one, also those that are started meanwhile."""
-    for _ in range(PASSES):
-        left = children_of(os.getpid())
-        if not left:
-            return
-        for pid in left:
+    while True:
+        # What is listed is no proof: a process that becomes ours in this moment is in neither list.
+        for pid in children_of(os.getpid()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
                 continue
         try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(PAUSE)
         except ChildProcessError:
-            return
-
-
-def end(*_: object) -> None:
-    """Our parent is gone, or wants us to end."""
-    kill_all()
-    os._exit(143)
+            return  # and that is one: whoever loses a parent becomes our child
 
 
 def main(parent: int, argv: list[str]) -> int:
     """Run the program; its exit code is ours."""
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
-    signal.signal(signal.SIGTERM, end)
+    # Blocked and waited for: a signal that comes while nothing waits is not lost.
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAITED)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     # It may have died before that was set, and then no signal comes.
     if os.getppid() != parent:
         return 143
     child = os.fork()
     if not child:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED)
         try:
             os.execvp(argv[0], argv)
         except OSError as error:
@@ -74,12 +69,22 @@ def main(parent: int, argv: list[str]) -> int:
     # Its pipes are the program's alone: who waits for their end waits for the program.
     for stream in (0, 1, 2):
         os.close(stream)
+    return lived(child)
+
+
+def lived(child: int) -> int:
+    """Wait for the end of the program, or of our parent, which is the end of all below us."""
     while True:
-        pid, status = os.wait()
-        if pid == child:
+        if signal.sigwait(WAITED) == signal.SIGTERM:
             kill_all()
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+            return 143
+        pid = -1
+        while pid:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == child:
+                kill_all()
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":
