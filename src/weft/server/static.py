@@ -56,7 +56,7 @@ class PageFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._assets: dict[str, bytes] = {}
-        """What was sent before: a name stands for one content, and another build has other names."""
+        """What was sent before: a name stands for one content, another build has other names."""
 
     def routes(self) -> list[Route]:
         """What is served besides the API."""
