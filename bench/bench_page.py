@@ -36,6 +36,8 @@ PIECES = 3_000
 PACE_SECONDS = 0.005
 RATE = 190.0
 """Pieces a second that must come for the rest to count."""
+READERS_NAP = 0.03
+"""How long readers over SSE sleep: only the tabs are looked at here."""
 LOADS = 5
 TEXT = (
     "Some **words** with `code`, a [link](https://example.org) and more of it.\n\n- one\n- two\n\n"
@@ -264,7 +266,7 @@ class PageWorld(NamedTuple):
         """Readers of a session besides the tabs."""
         port = int(self.link.split(":")[2].split("/")[0])
         token = next(self.base.rglob(f"{port}.token")).read_text().strip()
-        return ReaderOrder(port, token, session, streams=readers)
+        return ReaderOrder(port, token, session, streams=readers, nap_seconds=READERS_NAP)
 
     async def browser_context(self, kept: Any = None) -> Any:
         """A window of its own, which notes long tasks, and when events were shown."""

@@ -37,6 +37,8 @@ class ReaderOrder(NamedTuple):
     """Over WebSockets, as pages do."""
     stalled: int = 0
     """Streams that are joined and never read."""
+    nap_seconds: float = NAP_SECONDS
+    """Longer where it does not matter when they read."""
 
 
 class Seen(NamedTuple):
@@ -95,7 +97,8 @@ def main() -> None:
     sockets = [_socket(order) for _ in range(order.sockets)]
     stalled = [_stream(order, after=0) for _ in range(order.stalled)]
     print("ready", flush=True)
-    late, chunks = _read(dict.fromkeys(streams, "streams") | dict.fromkeys(sockets, "sockets"))
+    links = dict.fromkeys(streams, "streams") | dict.fromkeys(sockets, "sockets")
+    late, chunks = _read(links, order.nap_seconds)
     report = {kind: _seen(late[kind], chunks[kind]) for kind in late}
     print(json.dumps(report), flush=True)
     for link in (*streams, *sockets, *stalled):
@@ -129,7 +132,9 @@ def _socket(order: ReaderOrder) -> socket.socket:
     return link
 
 
-def _read(links: dict[socket.socket, str]) -> tuple[dict[str, list[float]], dict[str, int]]:
+def _read(
+    links: dict[socket.socket, str], nap_seconds: float
+) -> tuple[dict[str, list[float]], dict[str, int]]:
     """How late the first piece of each chunk was, and how many chunks there were."""
     late: dict[str, list[float]] = {"streams": [], "sockets": []}
     chunks = {"streams": 0, "sockets": 0}
@@ -147,7 +152,7 @@ def _read(links: dict[socket.socket, str]) -> tuple[dict[str, list[float]], dict
             if not chunk or END in chunk:
                 poll.unregister(number)
                 del known[number]
-        time.sleep(NAP_SECONDS)
+        time.sleep(nap_seconds)
     return late, chunks
 
 
