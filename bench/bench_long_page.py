@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.bench_page import PAGE, page_server, page_tab
+from bench.bench_page import PAGE, page_world
 from bench.logs import answered_turn, stamped, write_facts
 from bench.scenes import run as run_async
 from bench.table import Row
@@ -55,9 +55,8 @@ async def _measure() -> list[Row]:
         base = Path(name)
         (base / "project").mkdir()
         await _write(base)
-        with page_server(base, [[{"do": "text", "text": "x"}]]) as (_, link):
-            async with page_tab() as page:
-                return await _opened(page, link)
+        async with page_world([["x"]], base) as world:
+            return await _opened(await world.opened())
 
 
 async def _write(base: Path) -> None:
@@ -77,9 +76,7 @@ def _facts(base: Path) -> Any:
         parent = NodeId(f"nod_{turn:020}_a")
 
 
-async def _opened(page: Any, link: str) -> list[Row]:
-    await page.goto(link)
-    await page.locator(".shell").wait_for()
+async def _opened(page: Any) -> list[Row]:
     await page.locator(".session-row").wait_for()
     started = time.perf_counter()
     await page.locator(".session-row .open").click()

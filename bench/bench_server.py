@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.abc
 import anyio.to_thread
-from websockets.asyncio.client import connect as connect_socket
 
 import weft
+from bench.event_readers import ReaderOrder, event_readers
 from bench.logs import facts, record, row
 from bench.scenes import run as run_async
 from bench.table import Row
@@ -34,9 +33,11 @@ from weft.store.sqlite import open_sqlite
 
 READERS, SOCKETS, STALLED = 200, 5, 100
 FEW_READERS, FEW_SOCKETS = 20, 1
-PIECES = 4_000
+PIECES, FEW_PIECES = 4_000, 2_000
 PACE_SECONDS = 0.005
-HANG_UPS = 1_000
+RATE = 190.0
+"""Pieces a second that must come for the rest to count."""
+HANG_UPS, CALLS = 1_000, 600
 DRIVEN, ROUNDS = 200, 10
 STORED = 10_000
 
@@ -75,6 +76,10 @@ class Served:
         path = self.root / f"script{len(list(self.root.glob('script*')))}.json"
         path.write_text(json.dumps(fields))
         return f"scripted:{path}"
+
+    def order(self, session: str, **readers: int) -> ReaderOrder:
+        """Readers of one of its sessions."""
+        return ReaderOrder(self.port, self.token, session, **readers)
 
     async def follow(self, session: str, after: int | None) -> tuple[Any, Any]:
         """A connection that reads the events of a session; its head is read."""
@@ -122,12 +127,8 @@ def _start(root: Path, port: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _percentile(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
-
-
-def _streaming(server: Served) -> str:
-    text = [{"do": "text", "text": f"word{number} "} for number in range(PIECES)]
+def _streaming(server: Served, pieces: int) -> str:
+    text = [{"do": "text", "text": f"word{number} "} for number in range(pieces)]
     return server.script(by="position", pace_seconds=PACE_SECONDS, answers=[text])
 
 
@@ -145,61 +146,35 @@ async def _latency_of_few() -> list[Row]:
 
 async def _late(readers: int, pages: int, limit: float) -> list[Row]:
     async with served() as server, weft.connect(server.url, server.token) as app:
-        session = await app.sessions.start_session(model=_streaming(server))
-        late: list[float] = []
-        sockets: list[float] = []
-        async with anyio.create_task_group() as group:
-            for _ in range(readers):
-                await group.start(_read, server, session.id, late)
-            for _ in range(pages):
-                await group.start(_watch, server, session.id, sockets)
+        session = await app.sessions.start_session(model=_streaming(server, PIECES))
+        wanted = server.order(session.id, streams=readers, sockets=pages)
+        with event_readers(wanted) as reading:
             cpu, began = server.cpu_seconds(), time.perf_counter()
             await session.send_prompt("go")
-        seconds = time.perf_counter() - began
-        share = 100 * (server.cpu_seconds() - cpu) / seconds
-        rate = PIECES / seconds
-        of = f"of {readers} SSE and {pages} WebSockets"
+            seen = await anyio.to_thread.run_sync(reading.report)
+        seconds, spent = time.perf_counter() - began, server.cpu_seconds() - cpu
+        of = f"{readers} SSE and {pages} WebSockets"
+        chunks = seen.streams.chunks + seen.sockets.chunks
         return [
-            Row(f"events/s {of} (load {os.getloadavg()[0]:.0f})", rate, "/s"),
-            Row(f"event to SSE reader, p50, {of}", 1000 * statistics.median(late), "ms"),
-            Row("event to SSE reader, p99", 1000 * _percentile(late, 0.99), "ms", limit=limit),
-            Row("event to WebSocket, p99", 1000 * _percentile(sockets, 0.99), "ms", limit=limit),
-            Row("server's processor, of one core", share, "%", limit=20.0),
+            Row(f"pieces a second to {of}", PIECES / seconds, "/s", limit=RATE, better="more"),
+            Row("piece to SSE reader, p50", seen.streams.p50, "ms"),
+            Row("piece to SSE reader, p99", seen.streams.p99, "ms", limit=limit),
+            Row("piece to WebSocket, p99", seen.sockets.p99, "ms", limit=limit),
+            Row("server's processor, of one core", 100 * spent / seconds, "%", limit=20.0),
+            Row("the same for each chunk", 1e6 * spent / chunks, "µs", floor=_bare_send()),
             Row("server's memory", server.megabytes(), "MB", limit=80.0),
         ]
 
 
-async def _read(
-    server: Served, session: str, late: list[float], *, task_status: anyio.abc.TaskStatus[None]
-) -> None:
-    reader, writer = await server.follow(session, None)
-    task_status.started()
-    while line := await reader.readline():
-        now = time.time()
-        if line.startswith(b"data: "):
-            event = json.loads(line[6:])
-            if event["kind"] == "text_delta":
-                late.append(now - event["at"])
-            elif event["kind"] == "turn_finished":
-                break
-    writer.close()
-
-
-async def _watch(
-    server: Served, session: str, late: list[float], *, task_status: anyio.abc.TaskStatus[None]
-) -> None:
-    url = f"ws://127.0.0.1:{server.port}/api/ws"
-    protocols: Any = ["weft.v1", f"bearer.{server.token}"]
-    async with connect_socket(url, origin=server.url, subprotocols=protocols) as link:  # type: ignore[arg-type]
-        await link.send(json.dumps({"follow": session}))
-        task_status.started()
-        async for frame in link:
-            now = time.time()
-            for event in json.loads(frame).get("e", ()):
-                if event["kind"] == "text_delta":
-                    late.append(now - event["at"])
-                elif event["kind"] == "turn_finished":
-                    return
+def _bare_send(size: int = 300, count: int = 2_000) -> float:
+    """The floor of a chunk: microseconds of processor time to send so many bytes, and no more."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        began = time.process_time()
+        for _ in range(count):
+            ours.send(b"x" * size)
+            theirs.recv(size)
+        return 1e6 * (time.process_time() - began) / count
 
 
 # -- readers that stall
@@ -210,23 +185,16 @@ async def _stalled() -> list[Row]:
     beside = await _fast_reader(STALLED)
     return [
         Row("one reader alone, p99", alone, "ms"),
-        Row(f"the same beside {STALLED} that stall, p99", beside, "ms", limit=100.0),
+        Row(f"the same beside {STALLED} that stall, p99", beside, "ms", floor=alone, limit=100.0),
     ]
 
 
 async def _fast_reader(stalled: int) -> float:
     async with served() as server, weft.connect(server.url, server.token) as app:
-        session = await app.sessions.start_session(model=_streaming(server))
-        links = [await server.follow(session.id, 0) for _ in range(stalled)]
-        for _, writer in links:
-            writer.transport.pause_reading()
-        late: list[float] = []
-        async with anyio.create_task_group() as group:
-            await group.start(_read, server, session.id, late)
+        session = await app.sessions.start_session(model=_streaming(server, FEW_PIECES))
+        with event_readers(server.order(session.id, streams=1, stalled=stalled)) as reading:
             await session.send_prompt("go")
-        for _, writer in links:
-            writer.transport.abort()
-        return 1000 * _percentile(late, 0.99)
+            return (await anyio.to_thread.run_sync(reading.report)).streams.p99
 
 
 # -- readers that hang up
@@ -242,11 +210,11 @@ async def _hang_ups() -> list[Row]:
                     "args": {"path": f"f{n % 20}.txt", "offset": n // 20 + 1},
                 }
             ]
-            for n in range(1, HANG_UPS)
+            for n in range(1, CALLS)
         ]
         model = server.script(by="content", answers=[*calls, "done"])
         session = await app.sessions.start_session(
-            model=model, auto_approve=True, max_turns=HANG_UPS + 9
+            model=model, auto_approve=True, max_turns=CALLS + 9
         )
         await session.send_prompt("go")
         seen, connections = await _impatient(server, session.id)
@@ -333,8 +301,11 @@ async def _driven() -> list[Row]:
             await app.sessions.start_session(model=_reads(server, n), **settings)
             for n in range(DRIVEN)
         ]
+        spent = server.cpu_seconds()
         through = await _rounds(sessions)
-        here = await _in_one_process(server)
+        spent = server.cpu_seconds() - spent
+        here, spent_here = await _in_one_process(server)
+    count = DRIVEN * ROUNDS
     return [
         Row(
             f"{DRIVEN} sessions through HTTP, a reader each",
@@ -344,7 +315,13 @@ async def _driven() -> list[Row]:
             limit=0.7,
             of="ratio",
             better="more",
-        )
+        ),
+        Row(
+            "the server's processor for a round",
+            1000 * spent / count,
+            "ms",
+            floor=1000 * spent_here / count,
+        ),
     ]
 
 
@@ -358,7 +335,8 @@ def _reads(server: Served, number: int) -> str:
     return f"scripted:{path}"
 
 
-async def _in_one_process(server: Served) -> float:
+async def _in_one_process(server: Served) -> tuple[float, float]:
+    """Rounds a second, and the processor time that they took."""
     async with weft.open(server.root / "project", store=server.root / "own.db") as app:
         sessions = [
             await app.sessions.start_session(
@@ -366,7 +344,9 @@ async def _in_one_process(server: Served) -> float:
             )
             for n in range(DRIVEN)
         ]
-        return await _rounds(sessions)
+        began = time.process_time()
+        rounds = await _rounds(sessions)
+        return rounds, time.process_time() - began
 
 
 async def _rounds(sessions: list[Any]) -> float:

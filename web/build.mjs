@@ -60,8 +60,6 @@ async function page() {
   const names = Object.keys(built.metafile.outputs).map((name) => path.relative(out, path.resolve(here, name)));
   const script = names.find((name) => /main-.*\.js$/.test(name));
   const style = names.find((name) => /style-.*\.css$/.test(name));
-  const html = readFileSync(path.join(here, "index.html"), "utf8").replace("main.js", script).replace("style.css", style);
-  writeFileSync(path.join(out, "index.html"), html);
   copyFileSync(path.join(here, "icon.svg"), path.join(out, "icon.svg"));
   // What the first screen loads: the page, its style, its script and what that imports at once.
   const first = new Set(["index.html", style]);
@@ -73,6 +71,11 @@ async function page() {
       if (each.kind === "import-statement") add(path.relative(out, path.resolve(here, each.path)));
   };
   add(script);
+  // Named at once: else each part is asked for only when the one that imports it is there.
+  const parts = [...first].filter((name) => name.endsWith(".js") && name !== script);
+  const preloads = parts.map((name) => `<link rel="modulepreload" href="/${name}">`).join("\n    ");
+  const html = readFileSync(path.join(here, "index.html"), "utf8").replace("main.js", script).replace("style.css", style);
+  writeFileSync(path.join(out, "index.html"), html.replace("<script", `${preloads}\n    <script`));
   const sizes = new Map();
   const size = (name) => sizes.get(name) ?? pack(name);
   // Beside the plain file, for browsers that take it.

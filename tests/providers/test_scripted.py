@@ -85,6 +85,30 @@ async def test_text_comes_in_the_pieces_asked_for_then_usage_then_the_end() -> N
     ]
 
 
+async def test_a_late_piece_does_not_delay_those_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    time, waits = 100.0, list[float]()
+
+    async def sleep(seconds: float) -> None:
+        nonlocal time
+        waits.append(round(seconds, 3))
+        time += seconds
+
+    monkeypatch.setattr("weft.providers.scripted.anyio.sleep", sleep)
+    monkeypatch.setattr("weft.providers.scripted.anyio.current_time", lambda: time)
+    script = Script(answers=(SayText(text="x" * 40, chunk=1),), pace_seconds=0.1)
+    took = [0.0, 0.03, 0.25, 0.0, 0.0, 9.0, *[0.0] * 34]
+    model = ScriptedModel(script)
+    async with model.stream(asked("go")) as events:
+        async for event in events:
+            if isinstance(event, TextPiece):
+                time += took[len(waits) - 1]
+    # A short delay is made good by those behind it; of a long one only a moment.
+    assert waits[:6] == [0.1, 0.1, 0.07, 0.0, 0.0, 0.05]
+    assert waits[6:11] == [0.0, 0.0, 0.0, 0.05, 0.1]
+
+
 async def test_tokens_come_with_their_probabilities_where_they_are_asked_for() -> None:
     token = (" Paris", -0.1, ((" Lyon", -3.0),))
     model = ScriptedModel([SayText(text=" Paris", tokens=(token,))] * 2)

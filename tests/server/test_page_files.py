@@ -42,3 +42,13 @@ async def test_a_file_is_sent_compressed_to_a_browser_that_takes_it(
         for accepted in (None, "gzip", "brotli, x-br"):
             assert await asked(served, "main-A.js", accepted) == (b"plain", "", script)
         assert await asked(served, "other-B.js", "br") == (b"only plain", "", script)
+
+
+async def test_a_part_that_was_sent_once_is_there_after_another_build(
+    plain_world: World, page: Path
+) -> None:
+    async with serving(plain_world, ScriptedModel([]), page=page) as served:
+        first = await asked(served, "main-A.js", "br")
+        for name in ("main-A.js", "main-A.js.br"):
+            (page / "assets" / name).unlink()
+        assert await asked(served, "main-A.js", "br") == first

@@ -44,6 +44,8 @@ async function start(): Promise<void> {
   window.addEventListener("hashchange", () => { paletteOpen.value = false; route.value = readRoute(location.hash); });
   route.value = readRoute(location.hash);
   const root = document.getElementById("page");
+  // What stood there from the first paint on.
+  root?.replaceChildren();
   if (root) render(<Page />, root);
   listen();
   effect(() => {

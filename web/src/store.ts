@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { ApiError, asClient, forgetToken, get, of, send, token } from "./api.ts";
 import { Link } from "./link.ts";
+import { browserFrames, DrawPace } from "./pace.ts";
 import { readAgain, withOutput } from "./state/background.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
 import { grownTree, turnTree, type TurnTree } from "./state/turns.ts";
@@ -205,17 +206,15 @@ export async function openSession(id: string): Promise<void> {
 
 /** Events that came since the last frame: they are folded together, and drawn once. */
 let waiting: Parameters<typeof fold>[1][number][] = [];
-let frame = 0;
+const pace = new DrawPace(drain, browserFrames());
+document.addEventListener("visibilitychange", () => { if (document.hidden) pace.now(); });
 
 function take(events: Parameters<typeof fold>[1][number][]): void {
   waiting.push(...events);
-  if (frame) return;
-  // A hidden tab gets no frames, and must not keep what it is sent.
-  frame = document.hidden ? window.setTimeout(drain, 250) : requestAnimationFrame(drain);
+  pace.ask();
 }
 
 function drain(): void {
-  frame = 0;
   const events = waiting;
   waiting = [];
   const before = session.value;

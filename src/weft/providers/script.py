@@ -214,7 +214,7 @@ class Script(
     loop: bool = False
     """Begin again when the answers are used up."""
     pace_seconds: float = 0.0
-    """Wait this long before each piece of text, reasoning and arguments."""
+    """A piece of text, reasoning or arguments comes this long after the one before it was due."""
     info: ModelInfo | None = None
     """What the model says of itself: window, prices, abilities."""
 

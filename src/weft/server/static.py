@@ -55,6 +55,8 @@ class PageFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._assets: dict[str, bytes] = {}
+        """What was sent before: a name stands for one content, another build has other names."""
 
     def routes(self) -> list[Route]:
         """What is served besides the API."""
@@ -82,23 +84,32 @@ class PageFiles:
         return await self._file(f"assets/{name}", FOREVER, takes_brotli=takes_brotli)
 
     async def _file(self, name: str, caching: str, *, takes_brotli: bool = False) -> Response:
-        path = anyio.Path(self._folder / name)
-        packed = anyio.Path(self._folder / f"{name}{PACKED}")
         headers = {"cache-control": caching, "vary": "accept-encoding"}
-        try:
-            if takes_brotli and await packed.is_file():
-                content = await packed.read_bytes()
-                headers["content-encoding"] = "br"
-            else:
-                content = await path.read_bytes()
-        except OSError:  # none of that name, or a name that no file can have
+        content = await self._content(f"{name}{PACKED}") if takes_brotli else None
+        if content is not None:
+            headers["content-encoding"] = "br"
+        else:
+            content = await self._content(name)
+        if content is None:
             if not await anyio.Path(self._folder / "index.html").exists():
                 return error_response(404, "page", NOT_BUILT)
             return error_response(404, "path", "there is no such file")
-        kind = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0]
+        kind = _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0]
         return Response(
             content,
             200,
             headers,
             kind or "application/octet-stream",
         )
+
+    async def _content(self, name: str) -> bytes | None:
+        """The bytes of a file; None where there is none, or where no file can have that name."""
+        if name in self._assets:
+            return self._assets[name]
+        try:
+            content = await anyio.Path(self._folder / name).read_bytes()
+        except OSError:
+            return None
+        if name.startswith("assets/"):
+            self._assets[name] = content
+        return content

@@ -2,7 +2,7 @@
 
 import type { Token, Tokens } from "marked";
 import type { ComponentChildren, JSX } from "preact";
-import { Fragment } from "preact";
+import { Component, Fragment } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import { highlightOnce, languageOf, spans } from "../code/highlight.ts";
 import { CopyButton } from "../ui/controls.tsx";
@@ -24,14 +24,23 @@ export function StreamingMarkdown({ text }: { text: string }): JSX.Element {
   );
 }
 
+/** Blocks that are compared as one: an answer of a thousand blocks is not gone through for each piece. */
+const PART = 16;
+
 function Blocks({ found }: { found: Block[] }): JSX.Element {
-  return (
-    <div class="prose">
-      {found.map(({ key, token }) => (
-        <BlockView key={key} token={token} raw={token.raw} />
-      ))}
-    </div>
-  );
+  const parts: JSX.Element[] = [];
+  for (let at = 0; at < found.length; at += PART) parts.push(<BlockPart key={at} found={found.slice(at, at + PART)} />);
+  return <div class="prose">{parts}</div>;
+}
+
+class BlockPart extends Component<{ found: Block[] }> {
+  override shouldComponentUpdate({ found }: { found: Block[] }): boolean {
+    return found.length !== this.props.found.length || found.some((each, at) => each !== this.props.found[at]);
+  }
+
+  override render(): JSX.Element {
+    return <div class="part">{this.props.found.map(({ key, token }) => <BlockView key={key} token={token} raw={token.raw} />)}</div>;
+  }
 }
 
 function BlockView({ token, raw }: { token: Token; raw: string }): JSX.Element {

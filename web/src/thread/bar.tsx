@@ -7,7 +7,7 @@ import { ago, count } from "../state/words.ts";
 import type { Lane, Turn, TurnTree } from "../state/turns.ts";
 import { go, looking, minute, slice, tree } from "../store.ts";
 import { Button, Key } from "../ui/controls.tsx";
-import { Icon } from "../ui/icons.tsx";
+import { Icon, Mark } from "../ui/icons.tsx";
 import { columns, fork, type Columns } from "./layout.ts";
 
 const MIDDLE = 17;
@@ -40,6 +40,7 @@ export function ThreadBar({ hint = "Drag to go back", right }: { hint?: string; 
   const turn = known.turns.get(line[at] ?? "");
   const longest = Math.max(line.length, ...known.lanes.map((lane) => deepest(known, lane.keys)));
   const place = columns(longest, width.value);
+  const isBusy = !["idle", "interrupted", "error", "awaiting_permission"].includes(slice.status.value) && (slice.requests.value?.length ?? 0) === 0;
   const lookAt = (column: number): void => {
     const next = Math.max(0, Math.min(line.length - 1, column));
     looking.value = next === line.length - 1 ? null : (line[next] ?? null);
@@ -71,7 +72,8 @@ export function ThreadBar({ hint = "Drag to go back", right }: { hint?: string; 
       <span class="place"><strong>Turn {at + 1}</strong> of {line.length}</span>
       {place.folded > 0 ? <span class="folded" title={`${count(place.folded, "older turn")} folded`}>‹ {place.folded}</span> : null}
       <div ref={box} class="track" role="slider" tabIndex={0} aria-label="Turn" aria-valuemin={1} aria-valuemax={line.length} aria-valuenow={at + 1} aria-valuetext={words} onPointerDown={drag} onPointerMove={(event) => { const left = event.currentTarget.getBoundingClientRect().left; hovered.value = event.pointerType === "mouse" ? place.at(event.clientX - left) : null; }} onPointerLeave={() => { hovered.value = null; }} onDblClick={() => go("tree", undefined, { at: line[at] ?? "" })} onKeyDown={(event) => { if (event.key === "Enter") go("tree", undefined, { at: line[at] ?? "" }); else steer(event, known, at, lookAt); }}>
-        {width.value > 0 ? <Drawing tree={known} place={place} at={at} /> : null}
+        {width.value > 0 ? <Drawing tree={known} place={place} at={at} isBusy={isBusy} /> : null}
+        {width.value > 0 && isBusy ? <span class="at-work" style={{ left: `${place.x(line.length - 1) - 8}px` }}><Mark name="running" label="" /></span> : null}
         {looking.value !== null && turn ? (
           <span class="tag" style={{ left: `${place.x(at)}px` }}>{ago(timeOf(turn), minute.value) || `turn ${at + 1}`}</span>
         ) : null}
@@ -115,11 +117,10 @@ function steer(event: KeyboardEvent, known: TurnTree, at: number, lookAt: (colum
   lookAt(column);
 }
 
-function Drawing({ tree: known, place, at }: { tree: TurnTree; place: Columns; at: number }): JSX.Element {
+function Drawing({ tree: known, place, at, isBusy }: { tree: TurnTree; place: Columns; at: number; isBusy: boolean }): JSX.Element {
   const y = (row: number): number => MIDDLE + row * LANE;
   const last = known.line.length - 1;
   const isPast = at < last;
-  const busy = !["idle", "interrupted", "error", "awaiting_permission"].includes(slice.status.value) && (slice.requests.value?.length ?? 0) === 0;
   const shown = (column: number, key: string): boolean =>
     column >= place.folded || (known.turns.get(key)?.children.length ?? 0) > 1 || known.checkpointsAt.has(key);
   return (
@@ -157,12 +158,8 @@ function Drawing({ tree: known, place, at }: { tree: TurnTree; place: Columns; a
           <circle class="dot" cx={place.x(at)} cy={MIDDLE} r="5.5" />
         </g>
       ) : null}
-      {busy ? (
-        <g transform={`translate(${place.x(last)} ${MIDDLE})`}>
-          <circle class="gap" r="7.5" />
-          <circle r="6" fill="none" stroke="var(--accent-line)" stroke-width="2" />
-          <path class="arc" d="M0 -6A6 6 0 0 1 6 0" fill="none" stroke="var(--accent)" stroke-width="2" stroke-linecap="round" />
-        </g>
+      {isBusy ? (
+        <circle class="gap" cx={place.x(last)} cy={MIDDLE} r="7.5" />
       ) : (
         <g transform={`translate(${place.x(last)} ${MIDDLE})`}>
           <circle class="ring-here" r="6" />

@@ -106,7 +106,7 @@ function shape(name: MarkName): JSX.Element {
       return (
         <g>
           <circle cx="8" cy="8" r="5.8" fill="none" stroke="var(--accent-line)" stroke-width="2" />
-          <path class="arc" d="M8 2.200A5.8 5.8 0 0 1 13.8 8" fill="none" stroke="var(--accent)" stroke-width="2" stroke-linecap="round" />
+          <path d="M8 2.200A5.8 5.8 0 0 1 13.8 8" fill="none" stroke="var(--accent)" stroke-width="2" stroke-linecap="round" />
         </g>
       );
     case "needs":

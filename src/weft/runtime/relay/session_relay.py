@@ -22,6 +22,8 @@ from weft.events import (
     CommandPrinted,
     Event,
     FactBase,
+    PermissionRequest,
+    QuestionAsked,
     RequestOffered,
     SessionStatus,
     Status,
@@ -48,6 +50,9 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """What one reader may leave unread."""
 LOG_PAGE: Final = 200
 """Facts from the log that are sent at once."""
+FACTS: Final = (FactBase, UnknownFact)
+ASKS: Final = (PermissionRequest, QuestionAsked)
+"""For `isinstance`, which takes several times as long with a union."""
 
 
 class JoinedSource(NamedTuple):
@@ -168,25 +173,27 @@ class PendingEvents:
 
     def add(self, event: Event) -> None:
         """One more."""
-        last = self._events[-1] if self._events else None
-        if last is not None and _continues(last, event, self._length):
-            piece = _text(event)
-            self._pieces.append(piece)
-            self._length += len(piece)
-            return
-        self._settle()
+        name = _TEXT_FIELDS.get(type(event))
+        piece = "" if name is None else str(getattr(event, name))
+        if name is not None and self._events:
+            last = self._events[-1]
+            if type(last) is type(event) and _continues(last, event, self._length):
+                self._pieces.append(piece)
+                self._length += len(piece)
+                return
+        if self._pieces:
+            self._settle()
         self._events.append(event)
-        self._length = len(_text(event))
+        self._length = len(piece)
 
     def take(self) -> list[Event]:
         """All of them; none are left."""
-        self._settle()
+        if self._pieces:
+            self._settle()
         events, self._events, self._length = self._events, [], 0
         return events
 
     def _settle(self) -> None:
-        if not self._pieces:
-            return
         last = self._events[-1]
         name = _TEXT_FIELDS[type(last)]
         whole = getattr(last, name) + "".join(self._pieces)
@@ -202,11 +209,6 @@ _TEXT_FIELDS: Final[dict[type, str]] = {
     CommandPrinted: "chunk",
     TokenReceived: "token",
 }
-
-
-def _text(event: Event) -> str:
-    name = _TEXT_FIELDS.get(type(event))
-    return "" if name is None else str(getattr(event, name))
 
 
 def _continues(last: Event, event: Event, length: int) -> bool:
@@ -238,7 +240,7 @@ class SessionRelay:
         self._session_id = source.session_id
         self._readers: dict[RelayReader, None] = {}
         self._pending = PendingEvents()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._flushed_at = 0.0
         self._events: Subscription | None = None
         self._answers = AnswersInFlight()
@@ -289,10 +291,12 @@ class SessionRelay:
             self.close()
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, FactBase | UnknownFact):
+        if isinstance(event, FACTS):
             self.seq = event.seq
             self._answers.take_fact(event)
-            self._turn.apply(event)
+            # Of the turn only its requests are told, and few facts are about one.
+            if self._turn.requests or isinstance(event, ASKS):
+                self._turn.apply(event)
         else:
             self._answers.take(event)
         self._pending.add(event)
@@ -300,7 +304,10 @@ class SessionRelay:
             loop = asyncio.get_running_loop()
             # At once after a pause, with what else is there by then: a reader waits for a tick only
             # while there is one already that keeps it busy.
-            self._timer = loop.call_at(self._flushed_at + TICK_SECONDS, self._flush)
+            due = self._flushed_at + TICK_SECONDS
+            is_due = due <= loop.time()
+            # Where many sessions work each has a timer, and to sort them in takes longer.
+            self._timer = loop.call_soon(self._flush) if is_due else loop.call_at(due, self._flush)
 
     def _flush(self) -> None:
         if self._timer is not None:
@@ -372,7 +379,7 @@ class SessionRelay:
         page: list[tuple[int | None, bytes]] = []
         async with await self._source.stored(after) as events:
             async for event in events:
-                if not isinstance(event, FactBase | UnknownFact):
+                if not isinstance(event, FACTS):
                     continue
                 if event.seq > upto:
                     break

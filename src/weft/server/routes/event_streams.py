@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, nullcontext
 from typing import Literal
 
 import anyio
 
 from weft.errors import UsageError, WeftError
-from weft.runtime import EncodedEvents
 from weft.server.operation import CLIENT_HEADER, ApiCall, ApiOperation, QueryFields
 from weft.server.relay import check_cursor
 from weft.server.sse import EventResponse, piece_of
@@ -41,11 +40,12 @@ async def _events(call: ApiCall) -> EventResponse:
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
         why = ""
         with nullcontext() if client is None else call.parts.clients.following(client):
-            texts = _with_events(call.parts.relays.follow_session(app, session, after, lost))
+            ticks = call.parts.relays.follow_session(app, session, after, lost)
             try:
-                async with aclosing(texts):
-                    async for text in texts:
-                        yield text
+                async with aclosing(ticks):
+                    async for tick in ticks:
+                        if tick.events:
+                            yield tick.sse
             except WeftError:
                 return  # it cannot be reached now: the reader comes back, and is told why
         if not call.parts.relays.is_closing.is_set():
@@ -54,14 +54,6 @@ async def _events(call: ApiCall) -> EventResponse:
             yield piece_of({"session_id": session.id, "why": why}, event="closed")
 
     return EventResponse(pieces, call.parts.relays.is_closing)
-
-
-async def _with_events(ticks: AsyncGenerator[EncodedEvents]) -> AsyncGenerator[bytes]:
-    """What readers get of ticks that have something for them."""
-    async with aclosing(ticks):
-        async for tick in ticks:
-            if tick.events:
-                yield tick.sse
 
 
 def cursor_of(call: ApiCall) -> int | None:
