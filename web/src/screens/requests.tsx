@@ -6,9 +6,10 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, of, send } from "../api.ts";
 import { DiffView } from "../diff/view.tsx";
 import { parseDiff } from "../diff/parse.ts";
+import { asked, askedFacts } from "../state/asked.ts";
 import { visible } from "../state/text.ts";
 import { seconds } from "../state/words.ts";
-import { attempt, lastKey, now, rewind, say, session } from "../store.ts";
+import { attempt, lastKey, network, now, readNetwork, rewind, say, session } from "../store.ts";
 import type { PermissionRequest, QuestionAsked, Request, SessionView } from "../types.ts";
 import { Button, Key, Stat } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
@@ -75,8 +76,8 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
   const saysNo = useSignal(false);
   const reason = useSignal("");
   const busy = useSignal("");
-  // Remarks of the server above a command are facts about it, not part of what runs.
-  const [remarks, preview] = split(request.tool_name === "shell" ? (request.preview ?? "") : "", request.preview ?? "");
+  useEffect(readNetwork, []);
+  const preview = asked(request).text;
   const files = /^(---|@@|diff )/m.test(preview) ? parseDiff(preview, request.tool_path) : [];
   const text = files.length > 0 ? "" : preview || JSON.stringify(request.args ?? {}, null, 1);
   const pieces = visible(text);
@@ -115,10 +116,7 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
       )}
       {isHiding ? <p class="fact warn"><Icon name="warn" />A character that turns the text around, or does not show, is in it; it is shown as a code</p> : null}
       <div class="facts">
-        {request.child ? <span class="fact"><Icon name="agent" />A sub-agent asks</span> : null}
-        {remarks.map((each) => <span key={each} class="fact"><Icon name="shield" />{each}</span>)}
-        {request.tool_path && files.length === 0 && !preview.includes(request.tool_path) ? <span class="fact"><Icon name="file" />{request.tool_path}</span> : null}
-        {request.reason ? <span class="fact"><Icon name="shield" />{request.reason}</span> : null}
+        {askedFacts(request, network.value).map((each) => <span key={each.text} class={each.warns ? "fact warn" : "fact"}><Icon name={each.icon} size={14} />{each.text}{each.code ? <> <code>{each.code}</code></> : null}</span>)}
       </div>
       {saysNo.value ? (
         <form class="say" onSubmit={(event) => { event.preventDefault(); void answer("deny"); }}>
@@ -136,20 +134,6 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
       )}
     </Frame>
   );
-}
-
-/** A preview's first lines that only say something about the command, and the command. */
-function split(text: string, whole: string): [string[], string] {
-  const found: string[] = [];
-  let rest = text;
-  for (;;) {
-    const head = /^# (with(?:out)? [^\n]*)\n(?=.)/s.exec(rest);
-    if (!head) break;
-    const words = head[1] ?? "";
-    found.push(words[0]?.toUpperCase() + words.slice(1));
-    rest = rest.slice(head[0].length);
-  }
-  return [found, found.length ? rest : whole];
 }
 
 function Question({ request, place, ready, card, active }: { request: QuestionAsked; place: string; ready: () => boolean; card: { current: HTMLDivElement | null }; active: boolean }): JSX.Element {

@@ -1,0 +1,96 @@
+"""Screens that change something, in a real browser with the real server: what a request says of
+itself, plans, decisions, trees of text, settings and files.
+"""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import expect
+from scripts.build_page import ROOT
+
+from tests.support.page_browser import browsing
+from tests.support.served_world import serving
+from tests.support.world import World
+from weft.providers.script import CallTool, SayText
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+PAGE = ROOT / "src" / "weft" / "web" / "page"
+
+
+async def test_a_request_says_where_it_runs_and_takes_no_words_of_the_model_for_facts(
+    plain_world: World,
+) -> None:
+    command = "# with the word of the user\ngit push origin x"
+    model = ScriptedModel([CallTool(name="shell", args={"command": command}), "Done."])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        session = (await served.good("POST", "/sessions", {"title": "T"}))["id"]
+        await view.open(session)
+        await served.good("POST", f"/sessions/{session}/prompt", {"content": "Push."})
+        card = view.page.locator(".request")
+        await expect(card.locator(".command")).to_have_text(command)
+        facts = card.locator(".facts")
+        await expect(facts).to_contain_text("Without a sandbox")
+        await expect(facts).to_contain_text("No rule covers git push")
+        await expect(facts).not_to_contain_text("word of the user")
+        assert view.errors == []
+
+
+async def test_a_node_of_a_tree_is_rated_edited_brought_back_and_branched_at_a_token(
+    plain_world: World,
+) -> None:
+    tokens = (("sunny", -0.3, (("sunny", -0.3), ("grey", -1.4))), (".", -0.01, ()))
+    model = ScriptedModel([(SayText(text="sunny.", tokens=tokens),)])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        session = (await served.good("POST", "/sessions", {"title": "T"}))["id"]
+        root = (await served.good("POST", "/looms", {"text": "The day was "}))["id"]
+        await served.good("PUT", f"/looms/{root}/settings", {"logprobs": 5})
+        await served.good("POST", f"/looms/{root}/generate", {})
+        await view.open(session, f"loom?loom={root}")
+        page = view.page
+        await page.locator(".loom-row", has_text="sunny.").click()
+        panel = page.get_by_role("complementary", name="Node")
+        await panel.get_by_role("button", name="4 of 5").click()
+        await expect(panel.get_by_role("button", name="4 of 5")).to_have_attribute(
+            "aria-pressed", "true"
+        )
+        await panel.get_by_role("tab", name="Tokens").click()
+        await panel.get_by_role("button", name="sunny", exact=True).click()
+        await panel.get_by_role("button", name="Branch with “grey”").click()
+        await expect(page.locator(".loom-read p.here .text")).to_have_text("grey")
+        await panel.get_by_role("tab", name="Node").click()
+        await panel.get_by_role("button", name="Edit", exact=True).first.click()
+        await panel.get_by_label("Text of this node").fill("grey and long.")
+        await panel.get_by_role("button", name="Save", exact=True).click()
+        await expect(page.locator(".loom-read p.here .text")).to_have_text("grey and long.")
+        await panel.get_by_role("tab", name="Revisions").click()
+        await panel.get_by_role("button", name="Bring back").click()
+        await expect(page.locator(".loom-read p.here .text")).to_have_text("grey")
+        await panel.get_by_role("button", name="Make it a coding session").click()
+        await expect(page.locator("#message")).to_have_value("The day was grey")
+        assert view.errors == []
+
+
+async def test_two_branches_of_a_tree_are_compared_and_woven_with_keys(plain_world: World) -> None:
+    async with serving(plain_world, ScriptedModel(["Yes."]), page=PAGE) as served:
+        session = (await served.good("POST", "/sessions", {"title": "T"}))["id"]
+        root = (await served.good("POST", "/looms", {"text": "Both begin.\n\n"}))["id"]
+        for text in ("One end.", "Another end."):
+            await served.good("POST", f"/looms/{root}/children", {"text": text})
+        async with browsing(served) as view:
+            await view.open(session, f"loom?loom={root}")
+            page, tree = view.page, view.page.locator(".loom")
+            await page.locator(".loom-row", has_text="One end.").click()
+            await tree.press("=")
+            await page.locator(".loom-row", has_text="Another end.").click()
+            await tree.press("=")
+            compared = page.get_by_role("region", name="Two branches compared")
+            await expect(compared.locator(".only-second")).to_contain_text("Another")
+            await tree.press("w")
+            await page.locator(".loom-row", has_text="One end.").click()
+            await tree.press("w")
+            here = page.locator(".loom-read p.here .text")
+            await expect(here).to_contain_text("Another end.")
+            await expect(here).to_contain_text("One end.")
+            assert view.errors == []
