@@ -19,6 +19,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 PAGE = ROOT / "src" / "weft" / "web" / "page"
 
 
+def write_file(path: str, content: str) -> CallTool:
+    return CallTool(name="write", args={"path": path, "content": content})
+
+
 async def test_a_request_says_where_it_runs_and_takes_no_words_of_the_model_for_facts(
     plain_world: World,
 ) -> None:
@@ -94,3 +98,42 @@ async def test_two_branches_of_a_tree_are_compared_and_woven_with_keys(plain_wor
             await expect(here).to_contain_text("Another end.")
             await expect(here).to_contain_text("One end.")
             assert view.errors == []
+
+
+async def test_two_branches_show_their_checks_and_are_woven(plain_world: World) -> None:
+    plain_world.write("a.py", "a = 1\n")
+    check = "echo pytest; echo '3 passed in 1s'"
+    model = ScriptedModel(
+        [
+            "Hello.",
+            (write_file("one.py", "one = 1\n"), CallTool(name="shell", args={"command": check})),
+            "One way.",
+            (
+                write_file("two.py", "two = 2\n"),
+                CallTool(name="shell", args={"command": "echo pytest: 2 failed; exit 1"}),
+            ),
+            "Another way.",
+        ]
+    )
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        session = (await served.good("POST", "/sessions", {"permission_mode": "bypass"}))["id"]
+        path = f"/sessions/{session}"
+        await served.good("POST", f"{path}/message", {"content": "hello"})
+        above = (await served.good("GET", f"{path}/messages"))["messages"][-1]["id"]
+        await served.good("POST", f"{path}/message", {"content": "one"})
+        theirs = (await served.good("GET", f"{path}/messages"))["messages"][-1]["id"]
+        await served.good("POST", f"{path}/rewind", {"to": above})
+        await served.good("POST", f"{path}/message", {"content": "two"})
+        mine = (await served.good("GET", f"{path}/messages"))["messages"][-1]["id"]
+        await view.open(session, f"compare?a={mine}&b={theirs}")
+        rows = view.page.locator(".compare-head tbody tr")
+        await expect(rows.first.locator(".bad")).to_have_text("2 failed")
+        await expect(rows.last.locator(".ok")).to_have_text("3 passed")
+        await expect(rows.last.locator(".stat .add")).to_have_text("+1")
+        await view.page.get_by_role("button", name="Weave…").click()
+        form = view.page.get_by_role("region", name="Weave both branches")
+        await form.get_by_role("button", name="Weave", exact=True).click()
+        await expect(view.page.locator(".notice.float")).to_contain_text("Woven")
+        assert plain_world.read("one.py") == "one = 1\n"
+        assert plain_world.read("two.py") == "two = 2\n"
+        assert view.errors == []
