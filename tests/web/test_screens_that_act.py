@@ -137,3 +137,74 @@ async def test_two_branches_show_their_checks_and_are_woven(plain_world: World) 
         assert plain_world.read("one.py") == "one = 1\n"
         assert plain_world.read("two.py") == "two = 2\n"
         assert view.errors == []
+
+
+async def test_a_decision_is_noted_changed_dropped_and_superseded_on_the_page(
+    plain_world: World,
+) -> None:
+    plain_world.write("retry.py", "a = 1\nLONGEST = 60\nb = 2\n")
+    async with serving(plain_world, ScriptedModel(["Yes."]), page=PAGE) as served:
+        made = await served.good("POST", "/sessions", {"title": "T"})
+        path = f"/projects/{made['project']}/decisions"
+        asked = {"title": "One lock a host", "status": "proposed"}
+        await served.good("POST", path, asked)
+        async with browsing(served) as view:
+            await view.open(made["id"], "decisions")
+            page = view.page
+            await page.get_by_role("button", name="New…").click()
+            await page.get_by_label("What").fill("Cap any wait")
+            await page.get_by_role("textbox", name="Why", exact=True).fill("A mirror asked for a day.")
+            await page.get_by_label("Files it is about").fill("retry.py")
+            await page.get_by_label("Not to propose again").fill("No cap")
+            await page.get_by_role("button", name="Save").click()
+            panel = page.get_by_role("complementary", name="Why")
+            await expect(panel).to_contain_text("No cap")
+            await panel.get_by_role("button", name="Edit").click()
+            await panel.get_by_label("What").fill("Cap any wait at 60 s")
+            await panel.get_by_role("button", name="Save").click()
+            await expect(page.locator(".box", has_text="Cap any wait at 60 s")).to_be_visible()
+            await page.get_by_label("Why: a path and a line").fill("retry.py:2")
+            await page.keyboard.press("Enter")
+            await expect(panel.locator("tr.here")).to_contain_text("LONGEST = 60")
+            await panel.get_by_role("button", name="Supersede…").click()
+            await page.get_by_label("What").fill("Cap any wait at 30 s")
+            await page.get_by_role("button", name="Save").click()
+            old = page.locator(".box", has_text="at 60 s")
+            await expect(old).to_contain_text("superseded")
+            await page.locator(".box", has_text="One lock a host").click()
+            await panel.get_by_role("button", name="Drop").click()
+            await expect(page.locator(".box", has_text="One lock")).to_contain_text("abandoned")
+            await page.locator(".notice.float").get_by_role("button", name="Undo").click()
+            await expect(page.locator(".box", has_text="One lock")).to_contain_text("proposed")
+            assert view.errors == []
+
+
+async def test_a_branch_is_found_and_rewound_to_with_the_keys_of_the_tree(
+    plain_world: World,
+) -> None:
+    model = ScriptedModel(["One.", "Two.", "Another."])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        session = (await served.good("POST", "/sessions", {"title": "T"}))["id"]
+        path = f"/sessions/{session}"
+        await served.good("POST", f"{path}/message", {"content": "first"})
+        first = (await served.good("GET", f"{path}/messages"))["messages"][-1]["id"]
+        await served.good("POST", f"{path}/message", {"content": "left behind"})
+        await served.good("POST", f"{path}/branches", {"at": first})
+        await served.good("POST", f"{path}/message", {"content": "present"})
+        # An address may name any message of a turn.
+        await view.open(session, f"tree?at={first}")
+        tree = view.page.get_by_role("tree")
+        await expect(view.page.locator(".turn-panel h3.big")).to_have_text("first")
+        await expect(view.page.locator(".status")).to_contain_text("Looking at turn 1")
+        await tree.press("l")
+        await expect(view.page.locator(".turn-panel h3.big")).to_have_text("left behind")
+        await tree.press("h")
+        await expect(view.page.locator(".turn-panel h3.big")).to_have_text("present")
+        await tree.press("End")
+        await expect(view.page.locator(".turn-panel .primary")).to_have_attribute(
+            "aria-disabled", "false"
+        )
+        await tree.press("Enter")
+        await expect(view.page.locator(".notice.float")).to_contain_text("Rewound.")
+        await expect(view.page.locator(".turn")).to_have_count(1)
+        assert view.errors == []

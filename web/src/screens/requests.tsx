@@ -20,6 +20,12 @@ const QUIET_MS = 800;
 
 export function Requests({ composerEmpty }: { composerEmpty: () => boolean }): JSX.Element | null {
   const state = session.value;
+  const ids = state?.requests.map((each) => each.request_id).join(" ") ?? "";
+  // The focus goes with the card that was answered; without this, keys would go nowhere.
+  useEffect(() => {
+    if (answeredHere && document.activeElement === document.body && window.innerWidth >= 768) document.querySelector<HTMLElement>(".request, #message")?.focus();
+    answeredHere = false;
+  }, [ids]);
   if (state === null) return null;
   const open = state.requests;
   const interrupted = state.status === "interrupted";
@@ -64,8 +70,11 @@ function Frame({ title, side, card, children, onKey, ready }: { title: string; s
   );
 }
 
+let answeredHere = false;
+
 /** Answers a request. Where its turn was cut off with its server, the answer lets it go on. */
 async function respond(id: string, request: string, answer: Record<string, string>): Promise<void> {
+  answeredHere = true;
   const done = await attempt(send("POST", of(id, "requests", request), answer).then(() => get<SessionView>(of(id))));
   if (done?.snapshot.status === "interrupted") await attempt(send("POST", of(id, "continue"), {}));
 }
