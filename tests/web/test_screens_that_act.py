@@ -153,7 +153,9 @@ async def test_a_decision_is_noted_changed_dropped_and_superseded_on_the_page(
             page = view.page
             await page.get_by_role("button", name="New…").click()
             await page.get_by_label("What").fill("Cap any wait")
-            await page.get_by_role("textbox", name="Why", exact=True).fill("A mirror asked for a day.")
+            await page.get_by_role("textbox", name="Why", exact=True).fill(
+                "A mirror asked for a day."
+            )
             await page.get_by_label("Files it is about").fill("retry.py")
             await page.get_by_label("Not to propose again").fill("No cap")
             await page.get_by_role("button", name="Save").click()
@@ -208,3 +210,28 @@ async def test_a_branch_is_found_and_rewound_to_with_the_keys_of_the_tree(
         await expect(view.page.locator(".notice.float")).to_contain_text("Rewound.")
         await expect(view.page.locator(".turn")).to_have_count(1)
         assert view.errors == []
+
+
+async def test_a_line_of_a_file_is_chosen_and_asked_about_and_a_session_put_away_with_a_key(
+    plain_world: World,
+) -> None:
+    plain_world.write("retry.py", "a = 1\nLONGEST = 60\nb = 2\n")
+    async with serving(plain_world, ScriptedModel(["Yes."]), page=PAGE) as served:
+        session = (await served.good("POST", "/sessions", {"title": "Put away"}))["id"]
+        await served.good(
+            "PUT", f"/sessions/{session}/boundaries/retry.py", {"first": 1, "last": 1}
+        )
+        async with browsing(served) as view:
+            page = view.page
+            await view.open(session, "files?path=retry.py")
+            await expect(page.locator("tr.editable")).to_have_count(1)
+            await page.get_by_role("button", name="2", exact=True).click()
+            await page.get_by_role("button", name="Why line 2?").click()
+            await expect(page.locator(".why tr.here")).to_contain_text("LONGEST = 60")
+            await page.evaluate("() => { location.hash = '#/sessions' }")
+            await page.locator(".session-row .open", has_text="Put away").focus()
+            await page.keyboard.press("a")
+            await expect(page.locator(".notice.float")).to_contain_text("Archived.")
+            await expect(page.locator(".session-row")).to_have_count(0)
+            await page.locator(".notice.float").get_by_role("button", name="Undo").click()
+            await expect(page.locator(".session-row")).to_have_count(1)

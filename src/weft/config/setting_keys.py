@@ -478,7 +478,6 @@ def choices_of(name: str) -> tuple[str, ...]:
     return get_args(kind) if get_origin(kind) is Literal else ()
 
 
-
 def known(name: str) -> SettingKey:
     """The key called `name`.
 
