@@ -83,6 +83,33 @@ async def test_files_of_two_branches_are_compared_from_where_they_part(world: Wo
         assert [file.origin for file in turned.files] == ["first", "conflict", "second"]
 
 
+@pytest.mark.process
+async def test_each_branch_says_what_it_took_and_how_its_commands_ended(
+    plain_world: World,
+) -> None:
+    plain_world.write("a.txt", LINES)
+    model = parted(
+        [changed("a.txt", "line 2\n", "two\ntwice\n"), shell("echo 3 passed"), shell("false")],
+        [write("one.txt", "first\n"), shell("echo 2 failed; exit 1"), shell("true")],
+    )
+    async with open_world(plain_world, model) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session)
+        one, two = (await session.compare_files(first, second)).sides
+        assert (one.files, one.added, one.removed) == (1, 2, 1)
+        assert (two.files, two.added, two.removed) == (1, 1, 0)
+        assert [(each.command, each.exit_code, each.last_line) for each in one.commands] == [
+            ("echo 3 passed", 0, "3 passed"),
+            ("false", 1, ""),
+        ]
+        assert [(each.command, each.exit_code, each.last_line) for each in two.commands] == [
+            ("echo 2 failed; exit 1", 1, "2 failed"),
+            ("true", 0, ""),
+        ]
+        assert one.model == two.model == "scripted:script"
+        assert one.seconds > 0
+
+
 @pytest.mark.parametrize(
     ("base", "one", "two", "origin"),
     [

@@ -179,7 +179,7 @@ async def test_a_rewind_shows_what_it_will_do_puts_files_back_and_is_undone(
         panel = view.page.locator(".turn-panel")
         await expect(panel.locator(".rewind-item")).to_contain_text("new.txt")
         assert (plain_world.project / "new.txt").exists()
-        await panel.get_by_role("button", name="Rewind", exact=True).click()
+        await panel.get_by_role("button", name="Rewind Enter", exact=True).click()
         await expect(view.page.locator(".notice.float")).to_contain_text("1 file put back")
         assert not (plain_world.project / "new.txt").exists()
         await view.page.get_by_role("button", name="Undo").click()

@@ -92,7 +92,16 @@ async def test_candidates_are_ranked_and_one_is_kept(shared_world: World) -> Non
             await expect(first.get_by_role("img", name="ranked first")).to_be_visible()
             panel = view.page.get_by_role("complementary", name="Keep preview")
             await expect(panel).to_contain_text("No conflicts")
-            await expect(view.page.locator(".candidate .diff")).to_contain_text("return a + b")
+            base = view.page.locator(".fan-main tr.base")
+            await expect(base).to_contain_text("base, untouched")
+            await expect(base).to_contain_text("fails before, so a pass says something")
+            card = view.page.get_by_role("region", name="Candidate 1")
+            await expect(card.locator(".diff")).to_contain_text("return a + b")
+            await expect(card.locator(".candidate-log")).to_contain_text("1 of 1 run passed")
+            await view.page.get_by_role("button", name="Diff 1 to 2").click()
+            await expect(view.page.locator(".fan-main tr.del td.text")).to_contain_text(
+                "return a + b"
+            )
             await panel.get_by_role("button", name="Keep", exact=False).first.click()
             await expect(view.page.locator(".notice.float")).to_contain_text("Kept.")
             assert view.errors == []

@@ -41,10 +41,23 @@ async def test_a_plan_is_edited_in_place_and_nothing_runs_before_it_is_approved(
         await served.good("POST", f"/sessions/{session}/prompt", {"content": "Two files, please."})
         await expect(view.page.locator(".step")).to_have_count(2)
         await expect(view.page.locator(".status")).to_contain_text("Plan waits for you")
-        await view.page.get_by_role("button", name="Edit the check of step 1").click()
-        await view.page.get_by_label("Check", exact=True).fill("test -f a.txt")
-        await view.page.get_by_label("Check", exact=True).press("Enter")
-        await expect(view.page.locator(".step").first).to_contain_text("test -f a.txt")
+        for what, words in (
+            ("Check", "test -f a.txt"),
+            ("File", "made.txt"),
+            ("What the step does", "Make another."),
+        ):
+            await view.page.get_by_role("button", name=f"Edit: {what} of step 1").click()
+            field = view.page.get_by_role("textbox", name=f"{what} of step 1")
+            await field.fill(words)
+            await field.press("Enter")
+            await expect(view.page.locator(".step").first).to_contain_text(words)
+        await expect(view.page.get_by_role("table", name="Your edits")).to_contain_text("made.txt")
+        await view.page.locator(".step-grip").last.drag_to(view.page.locator(".step").first)
+        await expect(view.page.locator(".step").first).to_contain_text("And it.")
+        await view.page.get_by_role("button", name="Add a step").click()
+        await expect(view.page.locator(".step")).to_have_count(3)
+        await view.page.get_by_role("button", name="Take step 3 out").click()
+        await expect(view.page.locator(".step")).to_have_count(2)
         assert not (plain_world.project / "a.txt").exists()
         await view.page.get_by_role("button", name="Reject, and say why…").click()
         await view.page.get_by_label("Why not").fill("one file is enough")

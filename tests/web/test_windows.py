@@ -122,7 +122,22 @@ async def test_a_setting_goes_through_the_checks_of_the_command_line(plain_world
         setting = (await served.good("GET", "/projects/main/config"))["session.max_turns"]
         assert setting["value"] == 17
         assert setting["source"].endswith("config.toml")
+        await view.page.get_by_label("Find a setting").fill("How answers are written")
+        style = view.page.get_by_role("group", name="model.style")
+        await style.get_by_role("button", name="explanatory").click()
+        await expect(style.get_by_role("button", name="explanatory")).to_have_attribute(
+            "aria-pressed", "true"
+        )
+        await view.page.get_by_role("button", name="Back to default").click()
+        await expect(style.get_by_role("button", name="concise")).to_have_attribute(
+            "aria-pressed", "true"
+        )
         await view.page.get_by_label("Find a setting").fill("")
+        await view.page.get_by_role("button", name="Models and keys").click()
+        await view.page.get_by_role("button", name="Add the key of Anthropic").click()
+        await view.page.get_by_label("Key", exact=True).fill("sk-ant-api03-" + "x" * 40)
+        await view.page.get_by_role("button", name="Save", exact=True).click()
+        await expect(view.page.locator(".notice.ok")).to_contain_text("The key is saved")
         await view.page.get_by_role("button", name="Costs").click()
         await expect(view.page.locator(".cost-screen")).to_contain_text("Nothing was used")
 

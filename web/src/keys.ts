@@ -111,7 +111,7 @@ function escape(event: KeyboardEvent): void {
 function jump(step: number): void {
   const parts = PARTS.map((each) => document.querySelector<HTMLElement>(each)).filter((each) => each !== null);
   const at = parts.findIndex((each) => each.contains(document.activeElement));
-  const next = parts[(at + step + parts.length) % parts.length];
+  const next = at < 0 && step < 0 ? parts.at(-1) : parts[(at + step + parts.length) % parts.length];
   const target = next?.matches("[tabindex],textarea,button") ? next : next?.querySelector<HTMLElement>("button,a,[tabindex]");
   target?.focus();
 }

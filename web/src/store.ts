@@ -149,6 +149,20 @@ export async function readAccess(): Promise<void> {
   access.value = await get<ModelAccess>(`/projects/${encodeURIComponent(project.value.key)}/model-access`).catch(() => null);
 }
 
+/** Whether commands in the sandbox have the network; null until it is known. */
+export const network = signal<boolean | null>(null);
+let networkOf = "";
+
+export function readNetwork(): void {
+  const key = project.value.key;
+  if (networkOf === key) return;
+  networkOf = key;
+  network.value = null;
+  get<Record<string, { value: unknown }>>(`/projects/${encodeURIComponent(key)}/config`).then((found) => {
+    if (networkOf === key) network.value = found["sandbox.network"]?.value === true;
+  }, () => { networkOf = ""; });
+}
+
 let opened = "";
 let lineSeen = 0;
 let treeSeen = 0;

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
+import msgspec
+
 from weft.api.handle import SessionBase, input_id_of
 from weft.errors import UsageError
 from weft.ids import NodeId
@@ -25,6 +27,7 @@ from weft.session import (
 
 if TYPE_CHECKING:  # as below
     from weft.api.branch_files import FileComparison, FileWeave
+    from weft.api.branch_files.branch_facts import BranchFacts
     from weft.api.branch_files.comparison import BranchSides
     from weft.api.branch_files.weave import WeavingSession
     from weft.api.fan import Fan
@@ -211,7 +214,8 @@ class BranchCalls(SessionBase):
 
         port, registry = await self._port(), self._host.registry
         await registry.reach_rules(port)
-        found = (await self._sides(first, second)).comparison
+        sides = await self._sides(first, second)
+        found = msgspec.structs.replace(sides.comparison, sides=await self._side_facts(sides))
         root, judge = registry.root_of(port), registry.read_judge(port)
 
         def may_show(path: str) -> bool:
@@ -342,6 +346,18 @@ class BranchCalls(SessionBase):
             raise UsageError("files are compared at messages, and one of these is before the first")
         async with self._host.registry.reading(self.id) as store:
             return await compare_files(one, two, (await self._port()).state, store)
+
+    async def _side_facts(self, sides: BranchSides) -> tuple[BranchFacts, BranchFacts]:
+        from weft.api.branch_files.branch_facts import branch_facts  # few compare
+
+        port, redact = await self._port(), self._host.services.redact
+        found, tree = sides.comparison, port.state.tree
+        one = await port.nodes(tree.line(found.first, found.ancestor))
+        two = await port.nodes(tree.line(found.second, found.ancestor))
+        return (
+            await branch_facts(sides.changed("first"), one, redact),
+            await branch_facts(sides.changed("second"), two, redact),
+        )
 
     async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:
         """The node that is meant, and the checkpoint, where it is meant by that."""

@@ -426,17 +426,18 @@ class App:
         return setting_note(self.config.lookup(name), name, file.path, was_there=was_there)
 
     def shown_settings(self) -> dict[str, dict[str, Any]]:
-        """Every setting by its name, with its value, where that comes from and what it is about;
-        keys are masked.
+        """Every setting by its name, with its value, where that comes from, what it is about, and
+        which values there are where they can be counted; keys are masked.
         """
         from weft.config.api_keys import masked_setting  # only for those who look
-        from weft.config.setting_keys import KEYS
+        from weft.config.setting_keys import KEYS, choices_of
 
         return {
             name: {
                 "value": masked_setting(found.value),
                 "source": found.source,
                 "about": KEYS[name].about,
+                "choices": choices_of(name),
             }
             for name, found in self.config.all().items()
         }

@@ -472,6 +472,12 @@ KEYS: dict[str, SettingKey] = {
 }
 
 
+def choices_of(name: str) -> tuple[str, ...]:
+    """The values that a setting can have, where they can be counted; empty for any other."""
+    kind = KEYS[name].kind
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
 def known(name: str) -> SettingKey:
     """The key called `name`.
 

@@ -100,6 +100,12 @@ export interface BranchBody {
   at: string | number;
   name?: string | null;
 }
+/** A command that a branch ran, as it ended the last time. */
+export interface BranchCommand {
+  command: string;
+  exit_code?: number | null;
+  last_line?: string;
+}
 /** What two branches share, and how they differ. */
 export interface BranchComparison {
   ancestor: string | null;
@@ -107,6 +113,15 @@ export interface BranchComparison {
   second: string;
   shared: string;
   parts: DiffPart[];
+}
+/** One branch, from the message where it parts. */
+export interface BranchFacts {
+  files?: number;
+  added?: number;
+  removed?: number;
+  seconds?: number;
+  model?: string;
+  commands?: BranchCommand[];
 }
 /** A file that is not the same at the ends of two branches and where they part. */
 export interface BranchFile {
@@ -537,6 +552,7 @@ export interface FileComparison {
   files: BranchFile[];
   is_exact?: boolean;
   why?: string;
+  sides?: BranchFacts[];
 }
 /** It was about a file as that was then. */
 export interface FileEvidence {

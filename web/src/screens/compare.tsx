@@ -7,11 +7,13 @@ import { diffWordsWithSpace } from "diff";
 import { get, of, send } from "../api.ts";
 import { parseDiff } from "../diff/parse.ts";
 import { HunkView } from "../diff/view.tsx";
+import { checkPairs, checkWords } from "../state/checks.ts";
+import { count, money, seconds, shortModel } from "../state/words.ts";
 import { letter, placeOf } from "../state/changes.ts";
 import { ancestors, type TurnTree } from "../state/turns.ts";
-import { attempt, go, route, say, session, splitDiff, switchBranch, takeHunk, tree } from "../store.ts";
+import { attempt, go, rewind, route, say, session, splitDiff, switchBranch, takeHunk, tree } from "../store.ts";
 import { fork } from "../thread/layout.ts";
-import type { BranchFile, FileComparison, TreeMessage } from "../types.ts";
+import type { BranchCommand, BranchFacts, BranchFile, FileComparison, FileWeave, TreeMessage } from "../types.ts";
 import { Button, Chip, Empty, Filter, PathName, Segments, Stat } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { busy } from "./composer.tsx";
@@ -22,6 +24,7 @@ export function Compare(): JSX.Element {
   const texts = useSignal<[string, string] | null>(null);
   const files = useSignal<FileComparison | null>(null);
   const trouble = useSignal("");
+  const weaves = useSignal(false);
   const id = session.value?.id ?? "";
   const head = known?.head;
   useEffect(() => {
@@ -49,22 +52,66 @@ export function Compare(): JSX.Element {
     <div class="compare" tabIndex={-1}>
       <div class="compare-head">
         <Drawing known={known} shared={shared} left={left} right={right} />
-        <table class="plain"><thead><tr><th scope="col"><span class="sr">Branch</span></th><th scope="col">Turns since</th><th scope="col">Files</th><th scope="col">Last prompt</th></tr></thead>
-          <tbody><tr><th scope="row" class="accent">A {name(a)}</th><td>{left.length - shared.length}</td><td>{filesOf(files.value, "first")}</td><td class="cut">{known.turns.get(left.at(-1) ?? "")?.prompt}</td></tr><tr><th scope="row">B {name(b)}</th><td>{right.length - shared.length}</td><td>{filesOf(files.value, "second")}</td><td class="cut">{known.turns.get(right.at(-1) ?? "")?.prompt}</td></tr></tbody></table>
-        <span class="push" />
-        <div class="compare-acts"><Button kind="primary" icon="branch" onClick={() => void bring()}>Bring B’s lessons here</Button><Button onClick={() => void switchBranch(name(b)).then(() => go("chat"))}>Switch to B</Button></div>
+        <Facts known={known} ends={[left, right]} shared={shared.length} names={[name(a), name(b)]} sides={files.value?.sides ?? []} />
+        <div class="compare-acts"><Button kind="primary" icon="branch" onClick={() => void bring()}>Bring B’s lessons here</Button><div class="line"><Button off={busy.value ? "A turn runs" : undefined} onClick={() => void switchBranch(name(b)).then(() => go("chat"))}>Switch to B</Button><Button icon="weave" pressed={weaves.value} off={busy.value ? "A turn runs" : undefined} onClick={() => { weaves.value = !weaves.value; }}>Weave…</Button></div></div>
       </div>
-      <div class="compare-texts">{texts.value ? <><Side letter="A" name={name(a)} turn={left.length}>{marked(texts.value, "a")}</Side><Side letter="B" name={name(b)} turn={right.length}>{marked(texts.value, "b")}</Side></> : null}</div>
+      {weaves.value && files.value ? <WeaveForm found={files.value} close={() => { weaves.value = false; }} /> : null}
+      <div class="compare-texts">{texts.value ? <><Side letter="A" name={name(a)} isHere={known.turnOf.get(a) === known.head} turn={left.length} model={files.value?.sides?.[0]?.model ?? ""}>{marked(texts.value, "a")}</Side><Side letter="B" name={name(b)} isHere={known.turnOf.get(b) === known.head} turn={right.length} model={files.value?.sides?.[1]?.model ?? ""}>{marked(texts.value, "b")}</Side></> : null}</div>
       {trouble.value ? <p class="dim pad">Files cannot be compared: {trouble.value}</p> : files.value ? <Files found={files.value} isHere={known.turnOf.get(a) === known.head} /> : null}
     </div>
   );
 }
 
-/** Which files a branch changed, in words. */
-function filesOf(found: FileComparison | null, side: "first" | "second"): string {
-  if (!found) return "";
-  const number = found.files.filter((each) => [side, "same", "merged", "conflict"].includes(each.origin)).length;
-  return number === 1 ? "1 file" : `${number} files`;
+/** A row for each branch: what it took, and how its checks ended. */
+function Facts({ known, ends, shared, names, sides }: { known: TurnTree; ends: readonly [string[], string[]]; shared: number; names: readonly [string, string]; sides: readonly BranchFacts[] }): JSX.Element {
+  const checks = checkPairs(sides);
+  const cost = (keys: readonly string[]): number => keys.slice(shared).reduce((sum, key) => sum + (known.turns.get(key)?.cost ?? 0), 0);
+  return (
+    <div class="wide" tabIndex={0} role="region" aria-label="Both branches in numbers">
+      <table class="plain"><thead><tr><th scope="col"><span class="sr">Branch</span></th><th scope="col">Turns</th><th scope="col">Changes</th>{checks.map((pair) => <th key={pair.name} scope="col" title={pair.name}>{pair.name.slice(0, 24)}</th>)}<th scope="col">Cost</th><th scope="col">Time</th></tr></thead>
+        <tbody>{(["A", "B"] as const).map((letter, at) => {
+          const side = sides[at];
+          return (
+            <tr key={letter}><th scope="row" class={at === 0 ? "accent" : ""}>{letter} {names[at]}</th><td>{(ends[at]?.length ?? 0) - shared}</td><td>{side ? <>{count(side.files ?? 0, "file")} <Stat added={side.added ?? 0} removed={side.removed ?? 0} /></> : null}</td>
+              {checks.map((pair) => <td key={pair.name}><Outcome check={pair.sides[at as 0 | 1]} /></td>)}
+              <td>{money(cost(ends[at] ?? []))}</td><td>{side?.seconds ? seconds(side.seconds * 1000) : ""}</td></tr>
+          );
+        })}</tbody></table>
+    </div>
+  );
+}
+
+function Outcome({ check }: { check: BranchCommand | null }): JSX.Element {
+  if (!check) return <span class="dim">not run</span>;
+  const { passed, text } = checkWords(check);
+  return <span class={passed ? "ok" : "bad"} title={check.command}><Icon name={passed ? "check" : "cross"} size={13} /> {text}</span>;
+}
+
+/** Both branches' files put together below the turn where they part; a side is chosen where both meet. */
+function WeaveForm({ found, close }: { found: FileComparison; close: () => void }): JSX.Element {
+  const picks = useSignal<Record<string, "first" | "second">>({});
+  const plan = useSignal<FileWeave | null>(null);
+  const working = useSignal(false);
+  const id = session.value?.id ?? "";
+  const body = { first: found.first, second: found.second, picks: picks.value };
+  useEffect(() => { void attempt(send<FileWeave>("POST", of(id, "branch-files", "weave"), { ...body, preview: true })).then((made) => { plan.value = made; }); }, [picks.value]);
+  const meets = found.files.filter((each) => each.origin === "conflict");
+  const open = meets.filter((each) => !picks.value[each.path]);
+  const weave = async (): Promise<void> => {
+    working.value = true;
+    const done = await attempt(send<FileWeave>("POST", of(id, "branch-files", "weave"), body));
+    working.value = false;
+    if (!done) return;
+    say(done.left?.length ? "warn" : "ok", `Woven: ${count(done.written?.length ?? 0, "file")} written, ${count(done.removed?.length ?? 0, "file")} removed.${done.left?.length ? ` Left: ${done.left.join(", ")}` : ""}`, () => void rewind(found.first, true, true));
+    go("chat");
+  };
+  return (
+    <section class="weave-form" aria-label="Weave both branches">
+      <p><strong>Weave both branches’ files</strong> <span class="dim">below turn where they part: a new line, both are kept. What only one changed is taken from it, what goes together is merged.</span></p>
+      {meets.map((file) => <div key={file.path} class="line"><PathName path={file.path} /><span class="dim">{file.why}</span><span class="push" /><Segments name={`Whose ${file.path}`} value={picks.value[file.path] ?? ""} options={[["first", "A’s"], ["second", "B’s"]] as const} onChange={(side) => { picks.value = { ...picks.value, [file.path]: side as "first" | "second" }; }} /></div>)}
+      <div class="line"><span class="dim">{plan.value ? `${count((plan.value.files ?? []).length, "file")} differ${plan.value.left?.length ? `; left alone: ${plan.value.left.join(", ")}` : ""}` : ""}</span><span class="push" /><Button kind="quiet" onClick={close}>Cancel</Button><Button icon="weave" busy={working.value} off={open.length ? `Choose whose ${open[0]?.path} is taken` : undefined} onClick={() => void weave()}>Weave</Button></div>
+    </section>
+  );
 }
 
 function wordsOf(file: BranchFile): string {
@@ -123,8 +170,8 @@ function OneFile({ file, found, split, isHere }: { file: BranchFile; found: File
   );
 }
 
-function Side({ letter, name, turn, children }: { letter: "A" | "B"; name: string; turn: number; children: ComponentChildren }): JSX.Element {
-  return <section class={`compare-side ${letter}`} aria-label={`${letter}: ${name}`}><p class="meta"><span class="letter-box">{letter}</span><span class="chip"><Icon name="branch" size={13} />{name}</span><span class="push" /><span>turn {turn}</span></p><p class="prose">{children}</p></section>;
+function Side({ letter, name, isHere, turn, model, children }: { letter: "A" | "B"; name: string; isHere: boolean; turn: number; model: string; children: ComponentChildren }): JSX.Element {
+  return <section class={`compare-side ${letter}`} aria-label={`${letter}: ${name}`}><p class="meta"><span class="letter-box">{letter}</span><span class="chip"><Icon name="branch" size={13} />{name}</span>{isHere ? "you are here" : ""}<span class="push" /><span>{[`turn ${turn}`, model ? shortModel(model) : ""].filter(Boolean).join(" · ")}</span></p><p class="prose">{children}</p></section>;
 }
 
 function marked([a, b]: [string, string], side: "a" | "b"): ComponentChildren {

@@ -38,9 +38,9 @@ export function FirstRun(): JSX.Element {
   );
 }
 
-function KeyForm({ known, done }: { known: ModelAccess | null; done: () => void }): JSX.Element {
+export function KeyForm({ known, done, of = "any" }: { known: ModelAccess | null; done: () => void; of?: string }): JSX.Element {
   const key = useSignal("");
-  const whose = useSignal("any");
+  const whose = useSignal(of);
   const save = async (): Promise<void> => {
     const found = await attempt(send<ModelAccess>("PUT", `/projects/${encodeURIComponent(project.value.key)}/keys/${encodeURIComponent(whose.value)}`, { key: key.value }));
     if (found === null) return;

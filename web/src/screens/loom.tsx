@@ -4,16 +4,17 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { get, send } from "../api.ts";
-import { ago, count, money, shortModel } from "../state/words.ts";
+import { count, money, shortModel } from "../state/words.ts";
 import { childrenOf, loomMap, sizesOf, type LoomMap } from "../state/loom-map.ts";
-import { attempt, go, link, minute, route } from "../store.ts";
+import { attempt, go, link, route, say } from "../store.ts";
 import { growStreams, type Stream } from "../state/streams.ts";
-import type { CatalogueEntry, Event, LoomNode, LoomState } from "../types.ts";
-import { Button, Check, Empty, Key, Loading } from "../ui/controls.tsx";
+import type { BranchComparison, CatalogueEntry, Event, LoomNode, LoomState } from "../types.ts";
+import { Button, Empty, Key, Loading } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
+import { LoomPanel, loomPath } from "./loom-panel.tsx";
 
 
-const at = (id: string, ...rest: string[]): string => ["/looms", encodeURIComponent(id), ...rest].join("/");
+const at = loomPath;
 
 export function Loom(): JSX.Element {
   const root = route.value.query.loom ?? "";
@@ -43,6 +44,8 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   const here = useSignal("");
   const streams = useSignal<readonly Stream[]>([]);
   const chosen = useSignal(0);
+  const first = useSignal<{ act: "compare" | "weave"; node: string } | null>(null);
+  const compared = useSignal<BranchComparison | null>(null);
   const busy = useSignal(false);
   const stream = useSignal("");
   const trouble = useSignal("");
@@ -84,6 +87,15 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   const below = kids(here.value);
   const generate = (): void => { busy.value = true; streams.value = []; void attempt(send("POST", at(here.value, "generate"), {})).then(() => { busy.value = false; streams.value = []; void load(); }); };
   const step = (node: LoomNode, by: number): void => { const all = kids(node.parent_id); const next = all[(all.indexOf(node) + by + all.length) % all.length]; if (next) here.value = next.id; };
+  /** The first press marks where you stand, the second one acts on both. */
+  const two = (act: "compare" | "weave"): void => {
+    const one = first.value;
+    compared.value = null;
+    if (one === null || one.act !== act || one.node === here.value) { first.value = { act, node: here.value }; return; }
+    first.value = null;
+    if (act === "compare") void attempt(get<BranchComparison>(at(one.node, "compare"), { other: here.value })).then((found) => { compared.value = found; });
+    else void attempt(send<LoomNode>("POST", at(one.node, "weave"), { first: one.node, second: here.value })).then(async (made) => { if (!made) return; await load(); here.value = made.id; say("ok", "Woven: all of the first, and what only the second has."); });
+  };
   const key = (event: KeyboardEvent): void => {
     if (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.ctrlKey || event.altKey) return;
     const current = byId.get(here.value);
@@ -92,6 +104,9 @@ function LoomTree({ id }: { id: string }): JSX.Element {
     else if (event.key === "j" || event.key === "k") { const by = event.key === "j" ? 1 : -1; if (below.length) chosen.value = (chosen.value + by + below.length) % below.length; else if (current) step(current, by); }
     else if (event.key === "Enter" && below[chosen.value]) here.value = below[chosen.value]?.id ?? here.value;
     else if (event.key === " ") generate();
+    else if (event.key === "=") two("compare");
+    else if (event.key === "w") two("weave");
+    else if (event.key === "Escape" && (first.value || compared.value)) { first.value = null; compared.value = null; }
     else return;
     event.preventDefault();
   };
@@ -113,16 +128,16 @@ function LoomTree({ id }: { id: string }): JSX.Element {
             const all = kids(node.parent_id);
             return <p key={node.id} class={node.id === here.value ? "here" : ""}>{all.length > 1 && node.parent_id ? <span class="siblings"><button type="button" aria-label="Previous sibling" onClick={() => step(node, -1)}><Icon name="left" size={11} /></button>{all.indexOf(node) + 1}/{all.length}<button type="button" aria-label="Next sibling" onClick={() => step(node, 1)}><Icon name="right" size={11} /></button></span> : null}{node.id === here.value ? <span class="here-mark"><Mark name="here" label="" /></span> : null}<span class="text">{node.text}</span></p>;
           })}
+          {compared.value ? <div class="loom-compared" role="region" aria-label="Two branches compared" tabIndex={0}><p class="meta">{compared.value.first === here.value ? "" : "First on violet, second on grey; what both have is plain."}<span class="push" /><Button small onClick={() => { compared.value = null; }}>Close</Button></p><p>{compared.value.parts.map((part, index) => part.kind === "same" ? <span key={index}>{part.first}</span> : <span key={index}><span class="only-first">{part.first}</span><span class="only-second">{part.second}</span></span>)}</p></div> : null}
           {streams.value.length + below.length > 0 ? <Curves count={streams.value.length || below.length} chosen={streams.value.length ? 0 : chosen.value} /> : null}
           <div class="streams">
             {streams.value.map((each, index) => <div key={each.id} class="stream grows" aria-live="off"><p class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model)}<span class="push" />{each.failure ? <Mark name="failed" /> : <Mark name="running" label="growing" />}</p><p>{each.text.text}{each.failure ? <span class="bad">{each.failure}</span> : <span class="caret" />}</p></div>)}
             {streams.value.length === 0 ? below.map((each, index) => <button key={each.id} type="button" class={index === chosen.value ? "stream chosen" : "stream"} onClick={() => { here.value = each.id; chosen.value = 0; }}><span class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model ?? "you")}<span class="push" />{each.partial ? <Mark name="partial" /> : null}</span><span class="stream-text">{each.text}</span></button>) : null}
           </div>
         </div>
-        <div class="loom-foot"><span class="hint desktop"><Key>H</Key><Key>L</Key> parent, child <Key>J</Key><Key>K</Key> sibling <Key>Space</Key> generate</span><span class="push" />{busy.value ? <Button icon="stop" small onClick={() => void attempt(send("POST", at(rootId, "cancel"), { keep_partial: true }))}>Stop, keep what is there</Button> : <Button kind="primary" small onClick={generate}>Generate</Button>}</div>
+        <div class="loom-foot"><span class="hint desktop"><Key>H</Key><Key>L</Key> parent, child <Key>J</Key><Key>K</Key> sibling <Key>Space</Key> generate <Key>=</Key> compare <Key>W</Key> weave</span>{first.value ? <span class="hint">{first.value.act === "compare" ? "Compare" : "Weave"} with: choose another node and press {first.value.act === "compare" ? "=" : "W"} again</span> : null}<span class="push" />{busy.value ? <Button icon="stop" small onClick={() => void attempt(send("POST", at(rootId, "cancel"), { keep_partial: true }))}>Stop, keep what is there</Button> : <Button kind="primary" small onClick={generate}>Generate</Button>}</div>
       </div>
-      <aside class="panel loom-panel" aria-label="Node"><div class="panel-body">{current ? <div class="block"><dl class="facts-list"><dt>Written by</dt><dd>{current.model ? shortModel(current.model) : "you"}</dd><dt>Cost</dt><dd>{current.model ? money(current.cost_usd ?? null) : "$0"}</dd>{current.created_at ? <><dt>When</dt><dd>{ago(current.created_at, minute.value)}</dd></> : null}{current.revision ? <><dt>Revision</dt><dd>{current.revision + 1}</dd></> : null}{current.rating ? <><dt>Rating</dt><dd>{current.rating} of 5</dd></> : null}<dt>Below</dt><dd>{count(size(current.id) - 1, "node")}</dd></dl><div class="line"><Button small icon="mark" pressed={current.bookmarked ?? false} onClick={() => void attempt(send("POST", at(current.id, "bookmark"), {})).then(load)}>{current.bookmarked ? "Bookmarked" : "Bookmark"}</Button></div></div> : null}
-        <div class="block"><h3>Next time</h3>{(state.value.model_plan ?? []).map((entry) => <div key={entry.model} class="line"><Check on={entry.enabled ?? true} onChange={(on) => void attempt(send("PUT", at(rootId, "settings"), { model_plan: (state.value?.model_plan ?? []).map((each) => (each === entry ? { ...each, enabled: on } : each)) })).then(load)}>{shortModel(entry.model ?? "")}</Check><span class="push" /><span class="dim">× {entry.n_branches ?? 1} · {entry.max_tokens ?? 0} tok</span></div>)}</div></div></aside>
+      {current ? <LoomPanel state={state.value} node={current} below={size(current.id) - 1} session={stream.value} isBusy={busy.value} reload={load} to={(node) => { here.value = node; }} /> : null}
     </div>
   );
 }

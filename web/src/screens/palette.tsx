@@ -85,8 +85,11 @@ function find(given: string, files: readonly string[]): Item[] {
       items.push({ group: "Sessions", mark: standing(row).mark, text: titleOf(row), note: row.id === session.value?.id ? "here" : age(row.last_active, minute.value), run: () => go("chat", row.id) });
   if ((!only && words) || only === "@") {
     const changed = new Set(touched.value.map((each) => each.path));
-    for (const path of files.filter(fits).slice(0, only ? 50 : 5)) items.push({ group: "Files", icon: "file", text: path, note: changed.has(path) ? "changed" : "", run: () => go("files", undefined, { path }) });
+    const all = files.length ? files : [...changed];
+    for (const path of all.filter(fits).slice(0, only ? 50 : 5)) items.push({ group: "Files", icon: "file", text: path, note: changed.has(path) ? "changed" : "", run: () => go("files", undefined, { path }) });
   }
+  const file = !only && words ? items.find((each) => each.icon === "file") : undefined;
+  if (file) items.push({ group: "Commands", icon: "why", text: `Why: ${file.text}`, note: "", run: () => go("decisions", undefined, { why: file.text }) });
   if (!only || only === ">") for (const item of commands().filter((each) => fits(each.text)).slice(0, only ? 50 : 8)) items.push(item);
   return items;
 }

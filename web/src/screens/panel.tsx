@@ -3,14 +3,15 @@
 import { computed, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { of, send } from "../api.ts";
+import { get, of, send } from "../api.ts";
 import { HunkView } from "../diff/view.tsx";
 import { changedFiles, letter, netFiles, type ChangedFile, type NetFile } from "../state/changes.ts";
 import { lastLine } from "../state/background.ts";
+import { usageOf } from "../state/costs.ts";
 import { fileName, money } from "../state/words.ts";
-import { attempt, background, go, kept, looking, net, panelOpen, panelWidth, revertHunk, session, slice, touched, tree } from "../store.ts";
-import type { BackgroundWork } from "../types.ts";
-import { Button, Empty, Menu, PathName, Stat, Tabs } from "../ui/controls.tsx";
+import { attempt, background, go, kept, looking, net, panelOpen, panelWidth, project, revertHunk, session, slice, touched, tree } from "../store.ts";
+import type { BackgroundWork, DecisionList } from "../types.ts";
+import { Button, Chip, Empty, Menu, PathName, Stat, Tabs } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 import { busy, projectFiles } from "./composer.tsx";
 
@@ -176,15 +177,52 @@ function TodosTab(): JSX.Element {
           {background.value.map((each) => <Beside key={each.id} work={each} session={state?.id ?? ""} />)}
         </section>
       ) : null}
-      {state ? (
-        <section class="block"><h3>This session</h3>
+      {state ? <TurnFacts /> : null}
+      <InForce />
+    </div>
+  );
+}
+
+/** What the newest turn has used, and the session as a whole. */
+function TurnFacts(): JSX.Element | null {
+  const state = session.value;
+  if (!state) return null;
+  const rows = state.rows.slice(state.rows.findLastIndex((row) => row.role === "user") + 1);
+  const used = usageOf(rows.flatMap((row) => row.message.usage ?? []));
+  const number = (tokens: number): string => `${tokens.toLocaleString("en-US")} tokens`;
+  return (
+    <>
+      {used.input || used.output ? (
+        <section class="block"><h3>This turn</h3>
           <dl class="facts-list">
-            <dt>Model</dt><dd>{state.model}</dd>
-            <dt>Context</dt><dd>{state.contextUsed.toLocaleString("en-US")}{state.contextWindow ? ` of ${state.contextWindow.toLocaleString("en-US")} tokens` : " tokens"}</dd>
-            <dt>Cost</dt><dd>{money(state.cost)}</dd>
+            <dt>Input</dt><dd>{number(used.input)}{used.cached ? <span class="dim"> · {Math.round((used.cached / used.input) * 100)} % from cache</span> : null}</dd>
+            <dt>Output</dt><dd>{number(used.output)}</dd>
+            <dt>Cost</dt><dd>{money(used.cost)}</dd>
           </dl>
         </section>
       ) : null}
-    </div>
+      <section class="block"><h3>This session</h3>
+        <dl class="facts-list">
+          <dt>Model</dt><dd>{state.model}</dd>
+          <dt>Context</dt><dd>{state.contextUsed.toLocaleString("en-US")}{state.contextWindow ? ` of ${state.contextWindow.toLocaleString("en-US")} tokens` : " tokens"}</dd>
+          <dt>Cost</dt><dd>{money(state.cost)}</dd>
+        </dl>
+      </section>
+    </>
+  );
+}
+
+/** The newest decisions that hold, and what is not to be proposed again. */
+function InForce(): JSX.Element | null {
+  const found = useSignal<DecisionList | null>(null);
+  const key = project.value.key;
+  useEffect(() => { get<DecisionList>(`/projects/${encodeURIComponent(key)}/decisions`, { limit: 100 }).then((list) => { found.value = list; }, () => undefined); }, [key]);
+  const rejected = new Set((found.value?.edges ?? []).filter((edge) => edge.kind === "rejected").map((edge) => edge.target));
+  const shown = (found.value?.nodes ?? []).filter((node) => rejected.has(node.id) || (node.kind === "decision" && node.status === "active")).slice(0, 5);
+  if (shown.length === 0) return null;
+  return (
+    <section class="block"><h3 class="line">In force here<span class="push" /><Button kind="quiet" small onClick={() => go("decisions")}>Decisions</Button></h3>
+      <ul class="in-force">{shown.map((node) => <li key={node.id}><Chip>{rejected.has(node.id) ? "never" : "chosen"}</Chip><span class="words">{node.title}<span class="dim">{[node.by ?? "user", ...(node.scope ?? [])].join(" · ")}</span></span></li>)}</ul>
+    </section>
   );
 }

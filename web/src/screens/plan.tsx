@@ -1,8 +1,8 @@
 /** Architect mode: the plan as a thread of steps, approved or edited before anything runs. */
 
-import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { signal, useSignal } from "@preact/signals";
+import { Fragment, type JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { of, send } from "../api.ts";
 import { shortModel } from "../state/words.ts";
 import { attempt, session } from "../store.ts";
@@ -20,6 +20,7 @@ const WORDS: Record<string, string> = { passed: "passed", started: "running", fa
 export function Plan(): JSX.Element {
   const state = session.value;
   const says = useSignal<string | null>(null);
+  const first = useRef<{ of: string; steps: Step[] } | null>(null);
   useEffect(() => {
     const down = (event: KeyboardEvent): void => {
       const now = session.value;
@@ -35,6 +36,8 @@ export function Plan(): JSX.Element {
   if (!state || !progress || !plan) return <Empty title="No plan">In architect mode one model plans and another carries out the steps. <ModeButton /></Empty>;
   const steps = plan.steps ?? [];
   const waits = progress.approved === null;
+  const name = `${state.id} ${state.planId}`;
+  if (first.current?.of !== name) first.current = { of: name, steps };
   const passed = steps.filter((_, at) => progress.steps?.[String(at)] === "passed").length;
   const approve = (): void => void attempt(send("POST", of(state.id, "plan", "approve"), {}));
   const reject = (reason: string): void => { says.value = null; void attempt(send("POST", of(state.id, "plan", "reject"), { reason })); };
@@ -45,6 +48,7 @@ export function Plan(): JSX.Element {
         <div class="plan-scroll" tabIndex={-1}>
           <div class="plan-head"><h2>{plan.summary ?? "Plan"}</h2><span class="dim">{waits ? `${steps.length} steps` : progress.approved ? `${passed} of ${steps.length} done` : "rejected"}</span></div>
           <ol class="steps">{steps.map((step, at) => <StepView key={at} step={step} at={at} status={progress.steps?.[String(at)] ?? ""} waits={waits} steps={steps} edit={edit} />)}</ol>
+          {waits ? <div class="plan-add"><Button kind="quiet" icon="plus" onClick={() => edit([...steps, { action: "edit", file: steps.at(-1)?.file ?? "", description: "A new step.", details: "" }])}>Add a step</Button></div> : null}
         </div>
         {waits ? (
           <div class="plan-ask" role="group" aria-label="Run this plan?">
@@ -62,6 +66,7 @@ export function Plan(): JSX.Element {
           <div class="block"><dl class="facts-list"><dt>State</dt><dd>{waits ? "waits for you" : progress.approved ? "approved" : "rejected"}</dd><dt>Model</dt><dd>{shortModel(state.model)}</dd><dt>Checks</dt><dd>{passed} passed, {steps.length - passed} to go</dd></dl>
             <div class="progress" role="progressbar" aria-label="Steps done" aria-valuemin={0} aria-valuemax={steps.length} aria-valuenow={passed}><span style={{ width: `${steps.length ? (passed / steps.length) * 100 : 0}%` }} /></div></div>
           <div class="block"><h3>It may touch</h3>{[...new Set(steps.map((step) => step.file).filter(Boolean))].map((file) => <div key={file} class="line"><code>{file}</code><span class="push" /><span class="dim">{lines(steps.find((step) => step.file === file)?.boundary)}</span></div>)}</div>
+          {waits ? <Edits before={first.current.steps} after={steps} /> : null}
           <div class="block"><h3>If the page or the process ends now</h3><p>{waits ? "The plan waits, and nothing runs before you approve it." : "Steps that are done are kept and not run again. The one that runs starts over from its own beginning."}</p></div>
         </div>
         {state.status !== "idle" && !waits ? <div class="panel-foot"><Button icon="stop" pressed={endsAfterStep.value} onClick={() => void stopAfterStep(state.id)}>{endsAfterStep.value ? "Stops" : "Stop"} after step {Math.min(passed + 1, steps.length)}</Button><span class="push" /><Button kind="quiet" onClick={() => void stop(state.id)}>Stop now</Button></div> : null}
@@ -81,40 +86,74 @@ function lines(boundary: Step["boundary"]): string {
   return boundary ? `lines ${boundary.first + 1}–${boundary.last + 1}` : "whole file";
 }
 
+const FIELDS = ["action", "file", "description", "details", "check"] as const;
+type Field = (typeof FIELDS)[number];
+const LABELS: Record<Field, string> = { action: "Action", file: "File", description: "What the step does", details: "Details", check: "Check" };
+
+/** What was edited here since the planner wrote it. */
+function Edits({ before, after }: { before: readonly Step[]; after: readonly Step[] }): JSX.Element | null {
+  const found = after.flatMap((step, at) => FIELDS.filter((field) => (before[at]?.[field] ?? "") !== (step[field] ?? "")).map((field) => ({ at, field, old: before[at]?.[field] ?? "", new: step[field] ?? "" })));
+  const gone = before.length - after.length;
+  if (found.length === 0 && gone <= 0) return null;
+  return (
+    <div class="block"><h3>Your edits</h3>
+      <div class="diff"><table class="unified" aria-label="Your edits"><tbody>{found.map((each) => <Fragment key={`${each.at}${each.field}`}>{each.old ? <tr class="del"><th scope="row">{each.at + 1}</th><td class="sign">−</td><td class="text">{each.old}</td></tr> : null}{each.new ? <tr class="add"><th scope="row">{each.at + 1}</th><td class="sign">+</td><td class="text">{each.new}</td></tr> : null}</Fragment>)}</tbody></table></div>
+      {gone > 0 ? <p class="dim">{gone === 1 ? "One step" : `${gone} steps`} fewer.</p> : null}
+    </div>
+  );
+}
+
+/** A field of a step that is edited in place: a click or Enter opens it, Enter saves, Escape leaves it. */
+function Editable({ step, at, field, waits, change, class: look = "" }: { step: Step; at: number; field: Field; waits: boolean; change: (field: Field, text: string) => void; class?: string }): JSX.Element {
+  const words = useSignal<string | null>(null);
+  const text = step[field] ?? "";
+  const shown = text || (field === "check" ? "no check: you read it" : field === "file" ? "the project" : field === "details" ? "no details" : "");
+  const name = `${LABELS[field]} of step ${at + 1}`;
+  const code = field === "file" || (field === "check" && text !== "");
+  if (!waits) return code ? <code class={look}>{shown}</code> : <span class={look}>{shown}</span>;
+  const save = (): void => {
+    const given = words.value;
+    words.value = null;
+    if (given !== null && given !== text) change(field, given);
+  };
+  if (words.value === null) return <button type="button" class={`edit ${code ? "mono" : ""} ${look}`} title="Edit" aria-label={`Edit: ${name}`} onClick={() => { words.value = text; }}>{shown}</button>;
+  return (
+    <form class="say" onSubmit={(event) => { event.preventDefault(); save(); }}>
+      {field === "action"
+        ? <select class="field small" aria-label={name} value={words.value} ref={(element) => element?.focus()} onChange={(event) => { words.value = event.currentTarget.value; save(); }} onBlur={save}>{["create", "edit", "delete", "run"].map((each) => <option key={each} value={each}>{each}</option>)}</select>
+        : <input class="field small" aria-label={name} value={words.value} ref={(element) => { if (element && document.activeElement !== element) element.focus(); }} onInput={(event) => { words.value = event.currentTarget.value; }} onKeyDown={(event) => { if (event.key === "Escape") { event.stopPropagation(); words.value = null; } }} />}
+      {field === "action" ? null : <Button small onClick={save}>Save</Button>}
+    </form>
+  );
+}
+
+/** The step that is being dragged. */
+const dragged = signal(-1);
+
 function StepView({ step, at, status, waits, steps, edit }: { step: Step; at: number; status: string; waits: boolean; steps: Step[]; edit: (next: Step[]) => void }): JSX.Element {
-  const field = useSignal<"" | "check" | "description">("");
-  const words = useSignal("");
   const running = status === "started";
   const state = session.value;
-  const save = (): void => {
-    const name = field.value;
-    field.value = "";
-    if (name && words.value !== (step[name] ?? "")) edit(steps.map((each, index) => (index === at ? { ...each, [name]: words.value } : each)));
-  };
-  const move = (by: number): void => {
+  const change = (field: Field, text: string): void => edit(steps.map((each, index) => (index === at ? { ...each, [field]: text } : each)));
+  const put = (from: number, to: number): void => {
     const next = [...steps];
-    const [taken] = next.splice(at, 1);
-    if (taken) next.splice(at + by, 0, taken);
+    const [taken] = next.splice(from, 1);
+    if (taken) next.splice(to, 0, taken);
     edit(next);
   };
-  const editor = (label: string): JSX.Element => (
-    <form class="say" onSubmit={(event) => { event.preventDefault(); save(); }}><input class="field small" aria-label={label} value={words.value} ref={(element) => { if (element && document.activeElement !== element) element.focus(); }} onInput={(event) => { words.value = event.currentTarget.value; }} onKeyDown={(event) => { if (event.key === "Escape") { event.stopPropagation(); field.value = ""; } }} /><Button small onClick={save}>Save</Button></form>
-  );
-  const open = (name: "check" | "description"): void => { if (waits) { words.value = step[name] ?? ""; field.value = name; } };
+  const field = (name: Field, look = ""): JSX.Element => <Editable step={step} at={at} field={name} waits={waits} change={change} class={look} />;
   const calls = running && state ? [...state.running.values()].map((each) => ({ id: each.call_uid, name: each.tool_name, args: each.args ?? {} })) : [];
   return (
-    <li class={["step", status, field.value ? "editing" : ""].join(" ")}>
+    <li class={["step", status, waits && dragged.value === at ? "dragged" : ""].join(" ")} onDragOver={(event) => { if (waits && dragged.value >= 0) event.preventDefault(); }} onDrop={(event) => { event.preventDefault(); if (dragged.value >= 0 && dragged.value !== at) put(dragged.value, at); dragged.value = -1; }}>
       <span class="step-mark"><Mark name={MARKS[status] ?? "coming"} size={20} label={WORDS[status] ?? "to come"} /></span>
       <div class="step-card">
         <div class="step-body">
           <span class="step-number">{at + 1}</span>
           <div class="step-words">
-            <div class="line"><Chip>{step.action}</Chip><code>{step.file || "the project"}</code><span class="push" /><span class="dim">{lines(step.boundary)}</span>
-              {waits ? <><Button kind="quiet" small icon="up" label={`Step ${at + 1} earlier`} off={at === 0 ? "It is the first" : undefined} onClick={() => move(-1)} /><Button kind="quiet" small icon="down" label={`Step ${at + 1} later`} off={at === steps.length - 1 ? "It is the last" : undefined} onClick={() => move(1)} /></> : null}</div>
-            {field.value === "description" ? editor("What the step does") : waits ? <button type="button" class="text edit" onClick={() => open("description")} title="Edit">{step.description}</button> : <p class="text">{step.description}</p>}
-            {field.value === "check" ? <div class="line"><span class="dim">check</span>{editor("Check")}</div> : (
-              <div class="line"><span class="dim">{step.check ? "check" : "no check: you read it"}</span>{step.check ? <code>{step.check}</code> : null}{waits ? <Button kind="quiet" small icon="pen" label={`Edit the check of step ${at + 1}`} onClick={() => open("check")} /> : status ? <span class={status === "passed" ? "ok" : status === "failed" ? "bad" : "dim"}>{status === "passed" ? <Icon name="check" size={13} /> : null} {WORDS[status]}</span> : <span class="dim">{step.check ? "not run yet" : ""}</span>}</div>
-            )}
+            <div class="line">{waits ? field("action", "chip") : <Chip>{step.action}</Chip>}{field("file")}<span class="push" /><span class="dim">{lines(step.boundary)}</span>
+              {waits ? <><Button kind="quiet" small icon="up" label={`Step ${at + 1} earlier`} off={at === 0 ? "It is the first" : undefined} onClick={() => put(at, at - 1)} /><Button kind="quiet" small icon="down" label={`Step ${at + 1} later`} off={at === steps.length - 1 ? "It is the last" : undefined} onClick={() => put(at, at + 1)} /><Button kind="quiet" small icon="cross" label={`Take step ${at + 1} out`} off={steps.length === 1 ? "A plan has a step" : undefined} onClick={() => edit(steps.filter((_, index) => index !== at))} /><span class="step-grip" draggable title="Drag to another place" aria-hidden="true" onDragStart={() => { dragged.value = at; }} onDragEnd={() => { dragged.value = -1; }}><Icon name="drag" /></span></> : null}</div>
+            {field("description", "text")}
+            {waits ? field("details", "text dim") : null}
+            <div class="line">{step.check || waits ? <span class="dim">check</span> : null}{field("check", step.check ? "" : "dim")}{waits ? null : status ? <span class={status === "passed" ? "ok" : status === "failed" ? "bad" : "dim"}>{status === "passed" ? <Icon name="check" size={13} /> : null} {WORDS[status]}</span> : <span class="dim">{step.check ? "not run yet" : ""}</span>}</div>
           </div>
         </div>
         {calls.length ? <div class="step-tools">{calls.map((call) => <ToolLine key={call.id} call={call} />)}</div> : null}

@@ -6,9 +6,10 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, of, send } from "../api.ts";
 import { DiffView } from "../diff/view.tsx";
 import { parseDiff } from "../diff/parse.ts";
+import { asked, askedFacts } from "../state/asked.ts";
 import { visible } from "../state/text.ts";
 import { seconds } from "../state/words.ts";
-import { attempt, lastKey, now, rewind, say, session } from "../store.ts";
+import { attempt, lastKey, network, now, readNetwork, rewind, say, session } from "../store.ts";
 import type { PermissionRequest, QuestionAsked, Request, SessionView } from "../types.ts";
 import { Button, Key, Stat } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
@@ -19,6 +20,12 @@ const QUIET_MS = 800;
 
 export function Requests({ composerEmpty }: { composerEmpty: () => boolean }): JSX.Element | null {
   const state = session.value;
+  const ids = state?.requests.map((each) => each.request_id).join(" ") ?? "";
+  // The focus goes with the card that was answered; without this, keys would go nowhere.
+  useEffect(() => {
+    if (answeredHere && document.activeElement === document.body && window.innerWidth >= 768) document.querySelector<HTMLElement>(".request, #message")?.focus();
+    answeredHere = false;
+  }, [ids]);
   if (state === null) return null;
   const open = state.requests;
   const interrupted = state.status === "interrupted";
@@ -63,8 +70,11 @@ function Frame({ title, side, card, children, onKey, ready }: { title: string; s
   );
 }
 
+let answeredHere = false;
+
 /** Answers a request. Where its turn was cut off with its server, the answer lets it go on. */
 async function respond(id: string, request: string, answer: Record<string, string>): Promise<void> {
+  answeredHere = true;
   const done = await attempt(send("POST", of(id, "requests", request), answer).then(() => get<SessionView>(of(id))));
   if (done?.snapshot.status === "interrupted") await attempt(send("POST", of(id, "continue"), {}));
 }
@@ -75,8 +85,8 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
   const saysNo = useSignal(false);
   const reason = useSignal("");
   const busy = useSignal("");
-  // Remarks of the server above a command are facts about it, not part of what runs.
-  const [remarks, preview] = split(request.tool_name === "shell" ? (request.preview ?? "") : "", request.preview ?? "");
+  useEffect(readNetwork, []);
+  const preview = asked(request).text;
   const files = /^(---|@@|diff )/m.test(preview) ? parseDiff(preview, request.tool_path) : [];
   const text = files.length > 0 ? "" : preview || JSON.stringify(request.args ?? {}, null, 1);
   const pieces = visible(text);
@@ -115,10 +125,7 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
       )}
       {isHiding ? <p class="fact warn"><Icon name="warn" />A character that turns the text around, or does not show, is in it; it is shown as a code</p> : null}
       <div class="facts">
-        {request.child ? <span class="fact"><Icon name="agent" />A sub-agent asks</span> : null}
-        {remarks.map((each) => <span key={each} class="fact"><Icon name="shield" />{each}</span>)}
-        {request.tool_path && files.length === 0 && !preview.includes(request.tool_path) ? <span class="fact"><Icon name="file" />{request.tool_path}</span> : null}
-        {request.reason ? <span class="fact"><Icon name="shield" />{request.reason}</span> : null}
+        {askedFacts(request, network.value).map((each) => <span key={each.text} class={each.warns ? "fact warn" : "fact"}><Icon name={each.icon} size={14} />{each.text}{each.code ? <> <code>{each.code}</code></> : null}</span>)}
       </div>
       {saysNo.value ? (
         <form class="say" onSubmit={(event) => { event.preventDefault(); void answer("deny"); }}>
@@ -136,20 +143,6 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
       )}
     </Frame>
   );
-}
-
-/** A preview's first lines that only say something about the command, and the command. */
-function split(text: string, whole: string): [string[], string] {
-  const found: string[] = [];
-  let rest = text;
-  for (;;) {
-    const head = /^# (with(?:out)? [^\n]*)\n(?=.)/s.exec(rest);
-    if (!head) break;
-    const words = head[1] ?? "";
-    found.push(words[0]?.toUpperCase() + words.slice(1));
-    rest = rest.slice(head[0].length);
-  }
-  return [found, found.length ? rest : whole];
 }
 
 function Question({ request, place, ready, card, active }: { request: QuestionAsked; place: string; ready: () => boolean; card: { current: HTMLDivElement | null }; active: boolean }): JSX.Element {

@@ -36,11 +36,13 @@ export function Sessions(): JSX.Element {
   for (const row of [...shown].sort((a, b) => rank(a) - rank(b))) groups.set(row.project_path, [...(groups.get(row.project_path) ?? []), row]);
   const order = [...groups.values()].flat();
   const chosen = order[Math.min(at.value, order.length - 1)];
+  const damaged = rows.value.filter((row) => row.damaged).length;
   const number = (mark: string): number => rows.value.filter((row) => standing(row).mark === mark).length;
   const key = (event: KeyboardEvent): void => {
     if (event.key === "ArrowDown") at.value = Math.min(order.length - 1, at.value + 1);
     else if (event.key === "ArrowUp") at.value = Math.max(0, at.value - 1);
     else if (event.key === "Enter" && chosen) go("chat", chosen.id);
+    else if (event.key === "a" && chosen && !(event.target instanceof HTMLInputElement) && !event.ctrlKey && !event.metaKey) archive(chosen, view.value === "archived");
     else return;
     event.preventDefault();
     document.querySelector(".session-row.chosen")?.scrollIntoView({ block: "nearest" });
@@ -80,17 +82,19 @@ export function Sessions(): JSX.Element {
           </section>
         ))}
       </div>
-      <div class="sessions-foot desktop"><span class="hint"><Key>↑</Key><Key>↓</Key> choose <Key>Enter</Key> open</span><span class="push" /><span class="dim">{count(rows.value.length, "session")}</span></div>
+      <div class="sessions-foot desktop"><span class="hint"><Key>↑</Key><Key>↓</Key> choose <Key>Enter</Key> open <Key>A</Key> archive</span><span class="push" /><span class="dim">{[count(rows.value.length, "session"), damaged ? `${damaged} damaged` : "", money(rows.value.reduce((sum, row) => sum + (row.cost_usd ?? 0), 0))].filter(Boolean).join(" · ")}</span></div>
     </div>
   );
 }
 
+/** Puts a session away, or takes it back. */
+function archive(row: SessionRow, isArchived: boolean): void {
+  const put = (archived: boolean): Promise<void> => attempt(send("PATCH", of(row.id), { archived })).then(() => loadSessions());
+  void put(!isArchived).then(() => say("ok", isArchived ? "Back from the archive." : "Archived.", () => void put(isArchived)));
+}
+
 function Line({ row, words, isChosen, isArchived }: { row: SessionRow; words: string; isChosen: boolean; isArchived: boolean }): JSX.Element {
   const { mark, words: state } = standing(row);
-  const archive = (event: MouseEvent): void => {
-    event.stopPropagation();
-    void attempt(send("PATCH", of(row.id), { archived: !isArchived })).then(() => { say("ok", isArchived ? "Back from the archive." : "Archived.", () => void attempt(send("PATCH", of(row.id), { archived: isArchived })).then(loadSessions)); void loadSessions(); });
-  };
   return (
     <li class={isChosen ? "session-row chosen" : "session-row"}>
       <button type="button" class="open" onClick={() => go("chat", row.id)}>
@@ -99,7 +103,7 @@ function Line({ row, words, isChosen, isArchived }: { row: SessionRow; words: st
         <span class="cell turns">{row.branch ? <><Icon name="branch" size={13} /> {row.branch}</> : ""}</span>
         <span class="cell turns">{count(row.turn_count, "turn")}</span><span class="cell cost">{row.cost_usd === null ? "" : money(row.cost_usd)}</span><span class="cell age">{age(row.last_active, minute.value)}</span>
       </button>
-      <Button kind="quiet" small label={isArchived ? `Take ${titleOf(row)} out of the archive` : `Archive ${titleOf(row)}`} onClick={archive}>{isArchived ? "Restore" : "Archive"}</Button>
+      <Button kind="quiet" small label={isArchived ? `Take ${titleOf(row)} out of the archive` : `Archive ${titleOf(row)}`} onClick={() => archive(row, isArchived)}>{isArchived ? "Restore" : "Archive"}</Button>
     </li>
   );
 }

@@ -4,16 +4,27 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, send } from "../api.ts";
-import { attempt, look, notifies, project, route, say, wantNotifications } from "../store.ts";
+import { access, attempt, look, notifies, project, readAccess, route, say, wantNotifications } from "../store.ts";
 import { Button, Chip, Empty, Loading, Segments, Switch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { KEYS } from "../keys.ts";
 import { Costs } from "./costs.tsx";
+import { KeyForm } from "./first-run.tsx";
 import { McpServers } from "./mcp.tsx";
 
-interface Setting { value: unknown; source: string; about: string }
+interface Setting { value: unknown; source: string; about: string; choices?: string[] }
 
 const NAMES: Record<string, string> = { model: "Models and keys", providers: "Models and keys", models: "Models and keys", permissions: "Permissions", permission: "Permissions", sandbox: "Sandbox", context: "Context", compaction: "Context", files: "Files and history", snapshots: "Files and history", storage: "Files and history", history: "Files and history", theme: "Terminal", animation: "Terminal", chat: "Terminal", statusline: "Terminal", keys: "Terminal", notify: "Terminal", profile: "Profiles", profiles: "Profiles", lsp: "Language servers", repo: "Index", session: "Sessions and agents", agents: "Sessions and agents", hooks: "Tools and hooks", formatters: "Tools and hooks", environment: "Tools and hooks", mcp: "Tools and hooks" };
+
+/** What a setting is called, where its own name does not say it. */
+const TITLES: Record<string, string> = { "model.default": "Default model", "model.effort": "Thinking", "model.architect": "Planner", "model.editor": "Runs steps", "model.rotation": "Models to go through", "model.fallback": "Models that step in", "model.style": "How answers are written", "sandbox.mode": "Sandbox", "sandbox.network": "Network in the sandbox", "sandbox.show": "Folders shown in the sandbox", "loom.model": "Model of trees of text" };
+
+function titleOf(name: string): string {
+  const tail = (name.split(".").slice(1).join(" ") || name).replaceAll("_", " ");
+  return TITLES[name] ?? (tail[0]?.toUpperCase() ?? "") + tail.slice(1);
+}
+
+const GROUPS = ["Models and keys", "Permissions", "Sandbox", "Context", "Files and history"];
 
 export function Settings(): JSX.Element {
   const all = useSignal<Record<string, Setting> | null>(null);
@@ -25,9 +36,10 @@ export function Settings(): JSX.Element {
   const wanted = route.value.query.show;
   useEffect(() => { if (wanted) group.value = wanted; }, [wanted]);
   const entries = Object.entries(all.value ?? {});
-  const groups = [...new Set(entries.map(([name]) => groupOf(name)))].sort();
+  const place = (name: string): string => `${GROUPS.includes(name) ? GROUPS.indexOf(name) : 9} ${name}`;
+  const groups = [...new Set(entries.map(([name]) => groupOf(name)))].sort((one, other) => place(one).localeCompare(place(other)));
   const low = words.value.toLowerCase();
-  const shown = low ? entries.filter(([name, each]) => `${name} ${each.about}`.toLowerCase().includes(low)) : entries.filter(([name]) => groupOf(name) === group.value);
+  const shown = low ? entries.filter(([name, each]) => `${name} ${titleOf(name)} ${each.about}`.toLowerCase().includes(low)) : entries.filter(([name]) => groupOf(name) === group.value);
   return (
     <div class="settings">
       <div class="settings-side">
@@ -44,6 +56,7 @@ export function Settings(): JSX.Element {
         {!low && group.value === "MCP servers" ? <McpServers /> : null}
         {!low && group.value === "Shortcuts" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
         {shown.map(([name, each]) => <Row key={name} name={name} setting={each} changed={load} />)}
+        {!low && group.value === "Models and keys" && all.value ? <Keys /> : null}
       </div>
     </div>
   );
@@ -87,14 +100,33 @@ function Row({ name, setting, changed }: { name: string; setting: Setting; chang
   const isDefault = setting.source === "default";
   return (
     <div class="setting">
-      <div class="setting-words"><code>{name}</code><span class="dim">{setting.about}</span></div>
+      <div class="setting-words"><span class="line"><span>{titleOf(name)}</span><code class="dim">{name}</code></span><span class="dim">{setting.about}</span></div>
       <div class="setting-control">
-        {typeof setting.value === "boolean" ? <Switch on={setting.value} label={name} off={fixed} onChange={(on) => void set(String(on))} /> : (
+        {typeof setting.value === "boolean" ? <Switch on={setting.value} label={name} off={fixed} onChange={(on) => void set(String(on))} /> : setting.choices?.length && !fixed ? (
+          setting.choices.length <= 5 ? <Segments name={name} value={text} options={setting.choices.map((each) => [each, each.replaceAll("_", " ")] as const)} onChange={(value) => void set(value)} /> : <select class="field" aria-label={name} value={text} onChange={(event) => void set(event.currentTarget.value)}>{setting.choices.map((each) => <option key={each} value={each}>{each}</option>)}</select>
+        ) : (
           <form onSubmit={(event) => { event.preventDefault(); if (words.value !== null) void set(words.value); }}><input class="field" aria-label={name} value={words.value ?? text} disabled={fixed} onInput={(event) => { words.value = event.currentTarget.value; }} onKeyDown={(event) => { if (event.key === "Escape") words.value = null; }} /></form>
         )}
         {words.value !== null && words.value !== text ? <Button small onClick={() => void set(words.value)}>Save</Button> : !isDefault && !fixed ? <Button kind="quiet" small onClick={() => void set(null)}>Back to default</Button> : null}
       </div>
       {isDefault ? <span class="dim">default</span> : <span title={setting.source}><Chip>{source.words}</Chip></span>}
     </div>
+  );
+}
+
+/** Which providers have a key here; a key is added or replaced, never shown. */
+function Keys(): JSX.Element {
+  const open = useSignal("");
+  useEffect(() => { void readAccess(); }, []);
+  const known = access.value;
+  return (
+    <>
+      <h3 class="keys-head">Keys</h3>
+      {known === null ? <Loading rows={3} /> : (
+        <table class="plain rows key-table"><thead><tr><th scope="col">Provider</th><th scope="col">Key</th><th scope="col"><span class="sr">Change</span></th></tr></thead>
+          <tbody>{known.providers.map((each) => <tr key={each.name}><th scope="row">{each.title}</th><td>{each.is_usable ? <span class="ok"><Icon name="check" size={13} /> there is one</span> : <span class="dim">none</span>}</td><td><Button small label={`${each.is_usable ? "Replace" : "Add"} the key of ${each.title}`} onClick={() => { open.value = open.value === each.name ? "" : each.name; }}>{each.is_usable ? "Replace…" : "Add…"}</Button></td></tr>)}</tbody></table>
+      )}
+      {open.value ? <KeyForm key={open.value} known={known} of={open.value} done={() => { open.value = ""; }} /> : null}
+    </>
   );
 }

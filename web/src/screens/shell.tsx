@@ -1,12 +1,13 @@
 /** The frame of the page: sessions at the left, the top bar, the screens, the panel. */
 
-import { useSignal } from "@preact/signals";
+import { effect, signal, untracked, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { lazy } from "./lazy.tsx";
 import { useEffect, useRef } from "preact/hooks";
 import { of, send } from "../api.ts";
+import { sampled, speedOf, type Sample } from "../state/speed.ts";
 import { age, money } from "../state/words.ts";
-import { attempt, go, link, listReady, live, loadSessions, looking, minute, needsYou, notice, opening, panelOpen, paletteOpen, route, rows, sideWidth, slice, spoken, startSession, tree, touched, type Screen } from "../store.ts";
+import { attempt, go, link, listReady, live, loadSessions, looking, minute, needsYou, notice, now, opening, panelOpen, paletteOpen, route, rows, session, sideWidth, slice, spoken, startSession, tree, touched, type Screen } from "../store.ts";
 import { ThreadBar } from "../thread/bar.tsx";
 import type { SessionRow } from "../types.ts";
 import { Button, Key, Loading, Menu } from "../ui/controls.tsx";
@@ -210,7 +211,7 @@ function TopBar({ screen, flip }: { screen: Screen; flip: () => void }): JSX.Ele
         {tabs.map((tab) => <a key={tab.id} href={`#/s/${encodeURIComponent(route.value.session)}/${tab.id}`} aria-current={screen === tab.id || (tab.id === "tree" && (screen === "compare" || screen === "fan")) ? "page" : undefined}>{tab.label}{tab.count ? <span class="count">{tab.count}</span> : null}</a>)}
       </nav>
       <span class="push" />
-      <StatusWords />
+      <StatusWords screen={screen} />
       <Ring />
       <span class="cost desktop" title="What this session cost">{slice.id.value ? money(slice.cost.value) : ""}</span>
       <Button kind="quiet" icon="panel" label={panelOpen.value ? "Close the panel" : "Open the panel"} class="desktop" pressed={panelOpen.value} onClick={() => { panelOpen.value = !panelOpen.value; }} />
@@ -229,20 +230,31 @@ function statusWords(status: string, writes: boolean): string {
   return { idle: "Idle", thinking: writes ? "Writing" : "Thinking", executing_tool: "Working", awaiting_permission: "Waiting for you", waiting: "Waiting", interrupted: "Interrupted", error: "Error" }[status] ?? status;
 }
 
-function StatusWords(): JSX.Element | null {
+/** Tokens a second of the answer that is being written; 0: not known. */
+const speed = signal(0);
+let samples: readonly Sample[] = [];
+effect(() => {
+  const at = now.value;
+  const length = untracked(() => slice.status.value === "thinking" ? (session.value?.drafts ?? []).reduce((sum, each) => sum + each.text.length + each.thinking.length, 0) : 0);
+  samples = sampled(samples, at, length);
+  speed.value = speedOf(samples);
+});
+
+function StatusWords({ screen }: { screen: Screen }): JSX.Element | null {
   if (!slice.id.value) return null;
   const asks = (slice.requests.value?.length ?? 0) > 0;
   const status = slice.status.value;
+  if (screen === "compare") return <span class="status"><Icon name="swap" />Comparing two branches</span>;
   if (asks || slice.plan.value?.approved === null) {
     const words = asks ? "Waiting for you" : "Plan waits for you";
     return <button type="button" class="status" onClick={() => { looking.value = null; go(asks ? "chat" : "plan"); }}><Mark name="needs" label="" />{words}</button>;
   }
   if (looking.value !== null) {
     const at = (tree.value?.line.indexOf(looking.value) ?? 0) + 1;
-    return <span class="status"><Icon name="eye" />Looking at turn {at}</span>;
+    return <span class="status"><Icon name="eye" /><span class="words">Looking at turn {at}</span>{screen === "tree" ? <Button small keys="Esc" class="desktop" onClick={() => { looking.value = null; }}>Back to now</Button> : null}</span>;
   }
   const mark: MarkName = busy.value ? "running" : status === "interrupted" ? "partial" : status === "error" ? "failed" : "rest";
-  return <span class="status"><Mark name={mark} label="" /><span>{statusWords(status, slice.isWriting.value)}</span></span>;
+  return <span class="status"><Mark name={mark} label="" /><span>{statusWords(status, slice.isWriting.value)}</span>{busy.value && speed.value > 0 ? <span class="speed desktop" title="Tokens a second, estimated from the text">{speed.value} tok/s</span> : null}</span>;
 }
 
 function Ring(): JSX.Element | null {

@@ -55,10 +55,12 @@ export function Tree(): JSX.Element {
   const known = tree.value;
   const view = useSignal<View>("all");
   useEffect(() => {
-    const at = route.value.query.at;
+    const named = route.value.query.at;
+    // The tree may be read only after this address was opened.
+    const at = known?.turnOf.get(named ?? "") ?? named;
     selected.value = at ?? looking.value;
     if (at && known?.line.includes(at) && at !== known.line.at(-1)) looking.value = at;
-  }, [route.value.query.at]);
+  }, [route.value.query.at, known !== null]);
   useEffect(() => () => { marked.value = null; }, []);
   if (known === null) return <div />;
   if (known.turns.size === 0) return <Empty title="One dot">Branches appear when you go back and say something else.</Empty>;
@@ -78,7 +80,7 @@ export function Tree(): JSX.Element {
           <Filter chosen={view.value === "changed"} onClick={() => { view.value = "changed"; }}>Changed files</Filter>
           <Filter chosen={view.value === "checkpoints"} onClick={() => { view.value = "checkpoints"; }}>Checkpoints</Filter>
           <span class="push" />
-          <span class="hint desktop"><Key>J</Key><Key>K</Key> turn <Key>=</Key> compare</span>
+          <span class="hint desktop"><Key>J</Key><Key>K</Key> turn <Key>H</Key><Key>L</Key> branch <Key>B</Key> branch here <Key>=</Key> compare</span>
         </div>
         <List known={known} chosen={key} choose={choose} view={view.value} />
       </div>
@@ -228,11 +230,22 @@ function List({ known, chosen, choose, view }: { known: TurnTree; chosen: string
   const last = Math.min(keys.length, Math.ceil((top.value + height.value) / ROW) + 8);
   const lanes = laneColumns(known);
   const wide = 14 + Math.min(6, Math.max(...lanes.values(), 0)) * 20 + 34;
+  /** The branch beside this turn's: the nearest one by lane, at its end. */
+  const beside = (step: number): void => {
+    const ends = [known.line.at(-1) ?? "", ...known.lanes.map((lane) => lane.keys.at(-1) ?? "")];
+    const now = known.line.includes(chosen) ? 0 : known.lanes.findIndex((lane) => lane.keys.includes(chosen)) + 1;
+    const next = ends[(now + step + ends.length) % ends.length];
+    if (next) choose(next);
+  };
   const move = (event: KeyboardEvent): void => {
     const step = ["ArrowDown", "j", "J"].includes(event.key) ? 1 : ["ArrowUp", "k", "K"].includes(event.key) ? -1 : 0;
     const next = event.key === "Home" ? keys[0] : event.key === "End" ? keys.at(-1) : step ? keys[Math.max(0, Math.min(keys.length - 1, at + step))] : undefined;
     if (next) { event.preventDefault(); choose(next); }
+    else if (["h", "l", "ArrowLeft", "ArrowRight"].includes(event.key)) { event.preventDefault(); beside(event.key === "l" || event.key === "ArrowRight" ? 1 : -1); }
+    else if (event.key === "b" && !busy.value) { event.preventDefault(); void branchAt(known.turns.get(chosen)?.nodes.at(-1) ?? chosen).then((done) => done && go("chat")); }
     else if (event.key === "=") compare(known, chosen);
+    // What it will do stands beside the list; it does nothing while that is not known.
+    else if (event.key === "Enter") { event.preventDefault(); document.querySelector<HTMLElement>(".turn-panel .panel-foot .primary")?.click(); }
   };
   if (keys.length === 0) return <Empty title="None">{view === "checkpoints" ? "A checkpoint is a turn that you gave a name." : "No turn here changed files."}</Empty>;
   return (
@@ -402,8 +415,8 @@ function TurnPanel({ known, turn }: { known: TurnTree; turn: Turn }): JSX.Elemen
       <div class="panel-foot column">
         {isHead ? <Button onClick={() => go("chat")}>Go on here</Button> : (
           <div class="line">
-            <Button kind="primary" icon="undo" off={off} onClick={() => void rewind(node, files.value, conversation.value, overwrite.value).then((done) => done && go("chat"))}>Rewind</Button>
-            <Button icon="branch" off={busy.value ? "A turn runs: stop it first" : undefined} onClick={() => void branchAt(node).then((done) => done && go("chat"))}>Branch here</Button>
+            <Button kind="primary" icon="undo" keys="Enter" off={off} onClick={() => void rewind(node, files.value, conversation.value, overwrite.value).then((done) => done && go("chat"))}>Rewind</Button>
+            <Button icon="branch" keys="B" off={busy.value ? "A turn runs: stop it first" : undefined} onClick={() => void branchAt(node).then((done) => done && go("chat"))}>Branch here</Button>
             {lane?.name ? <Button kind="quiet" off={busy.value ? "A turn runs" : undefined} onClick={() => void switchBranch(lane.name).then(() => go("chat"))}>Switch</Button> : null}
           </div>
         )}

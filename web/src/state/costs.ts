@@ -1,6 +1,6 @@
 /** What was used, by day, model and project: sums of the server's rows. Pure. */
 
-import type { DailyUsage } from "../types.ts";
+import type { DailyUsage, Usage } from "../types.ts";
 
 export interface CostRow {
   name: string;
@@ -34,4 +34,16 @@ export function everyDay(rows: readonly CostRow[], days: number, today: string):
     const name = new Date(last - (days - 1 - at) * 86_400_000).toISOString().slice(0, 10);
     return known.get(name) ?? { name, cost: 0, calls: 0, tokens: 0, unpriced: 0 };
   });
+}
+
+/** What several calls used together; the cost is null where one of them has no price. */
+export function usageOf(all: readonly Usage[]): { input: number; output: number; cached: number; cost: number | null } {
+  const sum = (pick: (each: Usage) => number | undefined): number => all.reduce((total, each) => total + (pick(each) ?? 0), 0);
+  const cached = sum((each) => each.cache_read_tokens);
+  return {
+    input: sum((each) => each.input_tokens) + cached + sum((each) => each.cache_write_tokens),
+    output: sum((each) => each.output_tokens),
+    cached,
+    cost: all.some((each) => each.cost_usd === null || each.cost_usd === undefined) ? null : sum((each) => each.cost_usd ?? 0),
+  };
 }

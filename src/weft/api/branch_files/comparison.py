@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import anyio.to_thread
 import msgspec
 
+from weft.api.branch_files.branch_facts import BranchFacts, ChangedText
 from weft.api.file_changes.hunks import FileHunk, file_hunks
 from weft.errors import UsageError
 from weft.ids import BlobId, NodeId
@@ -95,6 +96,8 @@ class FileComparison(msgspec.Struct, frozen=True, kw_only=True):
     is_exact: bool = True
     why: str = ""
     """Why not: files were changed by others, or contents are not stored."""
+    sides: tuple[BranchFacts, ...] = ()
+    """What the first branch took, and the second; empty where nobody asked for it."""
 
     @property
     def diff(self) -> str:
@@ -107,6 +110,14 @@ class BranchSides(msgspec.Struct, frozen=True, kw_only=True):
 
     comparison: FileComparison
     files: tuple[SidedFile, ...]
+
+    def changed(self, which: Literal["first", "second"]) -> list[ChangedText]:
+        """The files that one of the branches changed."""
+        return [
+            (file.shown.path, _text(file.base), _text(file.version(which)))
+            for file in self.files
+            if not _agree(file.base, file.version(which))
+        ]
 
 
 async def compare_files(
@@ -246,9 +257,13 @@ def _together(
     return FileVersion(mode=first.mode | (second.mode & 0o111), data=together)
 
 
+def _text(version: FileVersion | None) -> str | None:
+    """What a version says: nothing where there is no file, None where it is no text."""
+    return "" if version is None else version.text
+
+
 def _diff(path: str, first: FileVersion | None, second: FileVersion | None) -> str:
-    one = "" if first is None else first.text
-    two = "" if second is None else second.text
+    one, two = _text(first), _text(second)
     if one is None or two is None:
         return ""
     lines = difflib.unified_diff(
@@ -263,8 +278,7 @@ def _diff(path: str, first: FileVersion | None, second: FileVersion | None) -> s
 def _hunks(
     path: str, first: FileVersion | None, second: FileVersion | None
 ) -> tuple[FileHunk, ...]:
-    one = "" if first is None else first.text
-    two = "" if second is None else second.text
+    one, two = _text(first), _text(second)
     return () if one is None or two is None else tuple(file_hunks(path, one, two))
 
 

@@ -1,0 +1,61 @@
+/** What a permission request asks about: the command alone, and what is known of it besides. */
+
+import type { PermissionRequest } from "../types.ts";
+
+export interface AskedFact {
+  icon: "agent" | "clock" | "cube" | "file" | "globe" | "shield";
+  text: string;
+  /** A piece of the command that the sentence is about. */
+  code?: string;
+  warns?: boolean;
+}
+
+const OUTSIDE = "# outside the sandbox\n";
+const INSIDE = "# not outside the sandbox\n";
+const BARE = "# without a sandbox: ";
+const STAYS = "# goes on in the background";
+/** Programs whose second word says what they do. */
+const TWO_WORDS = new Set(["apt", "brew", "cargo", "docker", "gh", "git", "go", "kubectl", "make", "npm", "pip", "pnpm", "poetry", "systemctl", "uv", "yarn"]);
+
+/**
+ * The text that is asked about. Only lines that the server put before what it asks about are
+ * remarks; lines of the command itself, which a model writes, stay in it whatever they say.
+ */
+export function asked(request: PermissionRequest): { text: string; remarks: string[] } {
+  const preview = request.preview ?? "";
+  const target = request.tool_path ?? "";
+  if (request.tool_name !== "shell" || !target || !preview.endsWith(target)) return { text: preview, remarks: [] };
+  const remarks = preview.slice(0, preview.length - target.length).split("\n").filter(Boolean);
+  if (target.startsWith(OUTSIDE)) return { text: target.slice(OUTSIDE.length), remarks: [...remarks, OUTSIDE.trim()] };
+  return { text: target.startsWith(INSIDE) ? target.slice(INSIDE.length) : target, remarks };
+}
+
+/** The facts below it; `network` says whether commands in the sandbox have it, null: not known. */
+export function askedFacts(request: PermissionRequest, network: boolean | null): AskedFact[] {
+  const { text, remarks } = asked(request);
+  const found: AskedFact[] = request.child ? [{ icon: "agent", text: "A sub-agent asks" }] : [];
+  if (request.tool_name === "shell") found.push(...whereItRuns(remarks, network));
+  else if (request.tool_name.startsWith("mcp__")) found.push({ icon: "globe", text: "A tool of the MCP server", code: request.tool_name.split("__")[1] ?? "" });
+  if (request.reason) found.push({ icon: "shield", text: sentence(request.reason) });
+  else found.push({ icon: "shield", text: "No rule covers", code: request.tool_name === "shell" ? program(text) : request.tool_path || request.tool_name });
+  return found;
+}
+
+function whereItRuns(remarks: readonly string[], network: boolean | null): AskedFact[] {
+  const stays: AskedFact[] = remarks.includes(STAYS) ? [{ icon: "clock", text: "Goes on in the background" }] : [];
+  if (remarks.includes(OUTSIDE.trim())) return [{ icon: "globe", text: "Outside the sandbox: your files and the network are open to it", warns: true }, ...stays];
+  const bare = remarks.find((each) => each.startsWith(BARE));
+  if (bare) return [{ icon: "globe", text: `Without a sandbox: ${bare.slice(BARE.length)}`, warns: true }, ...stays];
+  const net: AskedFact[] = network === null ? [] : [{ icon: "globe", text: network ? "With the network" : "Without the network" }];
+  return [...net, { icon: "cube", text: "In the sandbox: what it changes can be put back" }, ...stays];
+}
+
+function program(command: string): string {
+  const line = command.split("\n").find((each) => each.trim() && !each.trim().startsWith("#")) ?? command;
+  const [first = "", second = ""] = line.trim().split(/\s+/);
+  return TWO_WORDS.has(first) && /^[a-z][\w-]*$/.test(second) ? `${first} ${second}` : first;
+}
+
+function sentence(words: string): string {
+  return (words[0]?.toUpperCase() ?? "") + words.slice(1);
+}
