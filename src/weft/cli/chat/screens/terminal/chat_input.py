@@ -390,10 +390,11 @@ class ChatInput:
             self._stashed = self.editor.take_out()
         if before is not None:
             self.editor.put_in(before)
+            self._host.notify("")
         elif self._stashed is None:
             self._host.notify("nothing to put aside")
         else:
-            self._host.notify("put aside; it comes back after the next message, or with this key")
+            self._host.notify("put aside until the next message")
 
     def _escape(self) -> None:
         """Stop the turn, else count towards Esc Esc."""
