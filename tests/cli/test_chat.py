@@ -320,7 +320,7 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         talk.screen.typed("/export out.md")
         path = Path(app.project_path) / "out.md"
         await talk.screen.until(
-            lambda: any("written to" in note.text for note in talk.screen.of(NoteBlock))
+            lambda: any(note.text == "written to out.md" for note in talk.screen.of(NoteBlock))
         )
         assert "Done." in path.read_text()
         talk.screen.typed("/export out.md")

@@ -188,6 +188,10 @@ async def test_what_was_put_aside_comes_back_and_changes_places(tmp_path: Path) 
         assert "› first" in driven.terminal.text
         await driven.type(CTRL_S)
         assert "› second" in driven.terminal.text
+        await driven.type("\x15")
+        await driven.type(CTRL_S)
+        assert "› first" in driven.terminal.text
+        assert "put aside" not in driven.terminal.text, "nothing is any more"
 
 
 async def test_a_key_chooses_the_thinking_level(tmp_path: Path) -> None:

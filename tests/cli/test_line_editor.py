@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.cli.chat.paint.text_cells import graphemes, row_cells
-from weft.cli.chat.screens.line_input.editing_keys import edit
+from weft.cli.chat.screens.line_input.editing_keys import ShellKeys, edit
 from weft.cli.chat.screens.line_input.history_search import HistorySearch
 from weft.cli.chat.screens.line_input.input_rows import input_rows
 from weft.cli.chat.screens.line_input.line_editor import LineEditor
@@ -23,8 +23,9 @@ FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
 def typed(*keys: str, text: str = "", cursor: int | None = None) -> LineEditor:
     editor = LineEditor()
     editor.set_text(text, cursor)
+    shell = ShellKeys(editor)
     for key in keys:
-        assert edit(editor, key), key
+        assert shell.press(key), key
     return editor
 
 
@@ -53,6 +54,24 @@ def shown(editor: LineEditor) -> str:
         (f"x{FAMILY}", None, ["backspace"], "x|"),
         (f"{FAMILY}x", 0, ["right", "-"], f"{FAMILY}-|x"),
         ("नमस्ते", None, ["left", "backspace"], "न|स्ते"),
+        ("alpha bETA", 0, ["m-c", "m-c"], "Alpha Beta|"),
+        ("alpha", 1, ["m-c"], "aLpha|"),
+        ("foo_bar baz", None, ["m-b", "m-b"], "foo_|bar baz"),
+        ("foo_bar", None, ["m-backspace"], "foo_|"),
+        ("नमस्ते दुनिया", None, ["m-b"], "नमस्ते |दुनिया"),
+        ("می\u200cروم خانه", None, ["m-b", "m-b"], "|می\u200cروم خانه"),
+        (f"a {FAMILY} b", None, ["m-b", "m-b"], f"|a {FAMILY} b"),
+        ("one two three", None, ["c-w", "c-w", "c-_"], "one two |"),
+        ("one    two", 4, ["m-\\"], "one|two"),
+        ("one two", None, ["c-w", "m-r"], "|"),
+        ("one two three", None, ["m-2", "m-b"], "one |two three"),
+        ("one two three", 0, ["m--", "m-b", "X"], "oneX| two three"),
+        ("ab", None, ["m-1", "2", "x"], "abxxxxxxxxxxxx|"),
+        ("ab", None, ["m-3", "c-]", "b"], "ab|"),
+        ("foo bar baz", 0, ["c-]", "a"], "foo b|ar baz"),
+        ("foo bar baz", 0, ["m-2", "c-]", "a"], "foo bar b|az"),
+        ("foo bar baz", None, ["m-c-]", "b"], "foo bar |baz"),
+        ("abc", None, ["c-x", "c-u"], "|"),
     ],
 )
 def test_keys_edit_as_in_a_shell(
@@ -66,6 +85,24 @@ def test_yanks_go_round_the_ring() -> None:
     assert editor.text.endswith("one")
     edit(editor, "m-y")
     assert editor.text.endswith("two")
+
+
+def test_a_cut_after_a_yank_from_the_ring_leaves_the_ring_in_its_order() -> None:
+    editor = typed("c-w", "left", "c-w", "c-y", "m-y", text="one two three")
+    editor.set_text("five")
+    for key in ("c-u", "c-y", "m-y", "m-y"):
+        edit(editor, key)
+    assert editor.text == "three", "five, then two, then three: the latest cut first"
+
+
+def test_a_key_without_meaning_ends_a_count() -> None:
+    editor = LineEditor()
+    shell = ShellKeys(editor)
+    assert shell.press("m-3")
+    assert shell.notice == "(arg: 3)"
+    assert not shell.press("enter")
+    shell.press("x")
+    assert (editor.text, shell.notice) == ("x", "")
 
 
 def test_undo_takes_back_a_word_at_a_time_and_redo_brings_it_again() -> None:
@@ -220,8 +257,12 @@ def test_history_is_searched_the_newest_first() -> None:
     matches.append(search.match)
     search.older()
     matches.append(search.match)
+    search.newer()
+    search.newer()
+    matches.append(search.match)
     search.type("x")
     matches.append(search.match)
     search.erase()
     matches.append(search.match)
-    assert matches == ["draft", "fix the parser", "fix the test", None, "fix the parser"]
+    newest = "fix the parser"
+    assert matches == ["draft", newest, "fix the test", newest, None, newest]

@@ -325,7 +325,9 @@ async def test_login_asks_again_and_takes_a_provider(tmp_path: Path) -> None:
         await driver.screen.choice()
         driver.screen.answer(None)
         driver.screen.typed("/login")
-        assert (await driver.screen.choice()).title == "What should answer?"
+        asked = await driver.screen.choice()
+        assert (asked.title, asked.is_own) == ("What should answer?", True)
+        assert "Esc goes on without" in asked.hint
         driver.screen.answer(None)
         driver.screen.typed("/login xai")
         assert "Paste the key for xAI" in str(await driver.screen.asked())
@@ -333,6 +335,9 @@ async def test_login_asks_again_and_takes_a_provider(tmp_path: Path) -> None:
         await driver.screen.noted("the model is xai:grok-4.7")
         driver.screen.typed("/login nobody")
         await driver.screen.noted("no provider 'nobody' takes a key")
+        driver.screen.typed("/login")
+        assert "Esc keeps xai:grok-4.7" in (await driver.screen.choice()).hint
+        driver.screen.answer(None)
 
 
 async def test_a_key_that_was_just_saved_is_used_and_masked(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pyte
 import pytest
 
 from tests.support.terminal_attacks import ATTACKS, RecordingTerminal
+from weft.cli.chat.paint.record_lines import thousands
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.messages import ToolResult
 from weft.view import (
@@ -30,6 +31,21 @@ def on_screen(block: AnyBlock, width: int = 80, **fields: Any) -> list[str]:
     stream.feed(BlockRenderer(width=width, **fields).paint(block).replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]
     return lines[: max((i + 1 for i, line in enumerate(lines) if line), default=0)]
+
+
+def test_an_address_stays_in_one_piece() -> None:
+    address = f"https://example.com/login?{'x' * 90}"
+    painted = BlockRenderer(width=40, styled=False, coloured=False).paint(
+        NoteBlock(text=f"open this in a browser on another machine:\n{address}")
+    )
+    assert painted.split("\n")[-2] == address, "the terminal breaks it, so that a copy is whole"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(99, "99"), (100, "0.1k"), (999_949, "999.9k"), (999_977, "1.0M")]
+)
+def test_numbers_are_short(count: int, shown: str) -> None:
+    assert thousands(count) == shown
 
 
 def card(name: str, result: str, *, is_error: bool = False, **fields: Any) -> ToolCard:

@@ -62,7 +62,7 @@ def test_the_tree_is_drawn_and_moved_in_and_esc_esc_goes_back_with_files(
     window.keys("Enter")
     window.wait_for("Another.")
     window.keys("Escape")
-    window.wait_for("Esc again goes back")
+    window.wait_for("Esc again: back to an earlier message")
     window.keys("Escape")
     screen = window.wait_for("Rewind to just before…", "make a", "another way", "❯ ● you are here")
     assert fits(screen, width)

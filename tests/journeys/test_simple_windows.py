@@ -92,3 +92,28 @@ def test_a_simple_terminal_prints_each_thing_once_and_names_no_key_that_it_canno
         window.wait_for("row 7")
     finally:
         window.close()
+
+
+def test_a_list_in_words_is_left_with_ctrl_c_and_the_chat_from_it_with_ctrl_d(
+    weft: WeftProgram, tmp_path: Path
+) -> None:
+    window = TmuxTerminal(weft, tmp_path, width=80, height=40)
+    try:
+        window.start("--plain", "-m", weft.script("Hello."))
+        window.wait_for("You:")
+        window.type("/model")
+        window.keys("Enter")
+        window.wait_for("nothing to go back")
+        window.keys("C-c")
+        screen = window.wait_for("\nYou:\n")
+        assert "again quits" not in screen
+        window.type("hi")
+        window.keys("Enter")
+        window.wait_for("Hello.")
+        window.type("/config")
+        window.keys("Enter")
+        window.wait_for("Settings, ")
+        window.keys("C-d")
+        assert window.exit_code() == 0
+    finally:
+        window.close()

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
-from weft.cli.chat.conversation import ChatConversation
+from weft.cli.chat.conversation import NO_MODEL, ChatConversation
 from weft.cli.chat.screens.list_question import ListQuestion, ListRow
 from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.exit_codes import sentence_of
@@ -61,8 +61,12 @@ class LoginDialog:
         self._screen = chat.screen
         self._browser: subprocess.Popen[bytes] | None = None
 
-    async def offer(self, title: str = "No API key was found. What should answer?") -> None:
+    async def offer(self, *, is_asked_for: bool = False) -> None:
         """Offer every way that there is, until one works or the user goes on without."""
+        title = "What should answer?"
+        title = title if is_asked_for else f"No API key was found. {title}"
+        now = self._chat.live.model if is_asked_for else NO_MODEL
+        esc = "goes on without" if now in ("", NO_MODEL) else f"keeps {now.rpartition('/')[2]}"
         while True:
             options = await self._options()
             chosen = await self._screen.choose(
@@ -71,7 +75,8 @@ class LoginDialog:
                     rows=tuple(ChoiceRow(option.label, option.detail) for option in options),
                     # The first row asks for a key.
                     paste_row=0,
-                    hint=f"1-{len(options)} · Esc goes on without · /login asks again",
+                    hint=f"1-{len(options)} · Esc {esc} · /login asks again",
+                    is_own=is_asked_for,
                 )
             )
             if chosen is None:
@@ -157,7 +162,7 @@ class LoginDialog:
     def _show_address(self, short: str, url: str) -> None:
         opener = _opener()
         opened = "opening" if opener else "open"
-        self._note(f"{opened} {short} in a browser here, or on another machine: {url}")
+        self._note(f"{opened} {short} in a browser here, or on another machine:\n{url}")
         if opener:
             try:
                 # Not waited for: a browser that was not running stays as long as its window.

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from weft.cli.chat.commands.command_group import CommandChat, CommandGroup, Handler
 from weft.cli.chat.mode_words import MODE_DETAILS, described_mode, mode_of_words
+from weft.cli.chat.paint.card_text import relative
 from weft.cli.keys import KEYS
 from weft.cli.options import MODE_WORDS
 from weft.cli.session_options import find_id, format_of
@@ -365,7 +366,7 @@ class ChatCommands(CommandGroup):
         path = _in_folder(words or f"{session_id}.md", conversation.app.project_path)
         _refuse_existing(path)
         await conversation.app.sessions.export_session(session_id, format_of(path, None), path)
-        self._say(f"written to {path}")
+        self._say(f"written to {relative(str(path), conversation.app.project_path)}")
 
     async def _import(self, words: str) -> None:
         self._must_be_idle("another conversation")

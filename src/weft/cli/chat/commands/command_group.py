@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from weft.api.session import Session
 from weft.cli.chat.conversation import ChatConversation
 from weft.cli.chat.screens.list_question import ListQuestion, ListRow
-from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow, rows_hint
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.view import AnyBlock, LiveArea, NoteBlock
@@ -134,7 +134,7 @@ class CommandGroup:
             ChoiceQuestion(
                 title=title,
                 rows=rows,
-                hint=f"1-{len(rows)}, Esc goes back",
+                hint=rows_hint(len(rows)),
                 picked=words.index(now) if now in words else 0,
                 is_own=True,
             )

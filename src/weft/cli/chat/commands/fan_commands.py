@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
-from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, rows_hint
 from weft.errors import UsageError
 from weft.view import NoteBlock
 
@@ -155,7 +155,7 @@ class FanCommands(CommandGroup):
             ChoiceQuestion(
                 title=f"Put candidate {number} into the project?",
                 rows=tuple(rows),
-                hint=f"1-{len(rows)}, Esc goes back",
+                hint=rows_hint(len(rows)),
                 is_own=True,
             )
         )

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.paint.card_text import relative
 from weft.cli.chat.screens.list_question import ListRow
-from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, rows_hint
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.view import TableBlock, count_of
@@ -58,7 +59,10 @@ class MemoryCommands(CommandGroup):
         for problem in (*known.problems, *memory.problems):
             self._say(f"left out: {problem}")
         if known.found:
-            files = tuple((each.path, _first_line(each.text)) for each in known.found)
+            files = tuple(
+                (relative(each.path, app.project_path), _first_line(each.text))
+                for each in known.found
+            )
             self._show(TableBlock(title="Instructions that the model reads", rows=files))
         notes = await self._memory.list()
         if notes:
@@ -103,7 +107,7 @@ class MemoryCommands(CommandGroup):
             ChoiceQuestion(
                 title=f"Remember “{clean_line(text)[:SHOWN]}”?",
                 rows=rows,
-                hint=f"1-{len(rows)}, Esc goes back",
+                hint=rows_hint(len(rows)),
                 is_own=True,
             )
         )

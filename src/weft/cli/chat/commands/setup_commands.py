@@ -48,7 +48,7 @@ class SetupCommands(CommandGroup):
         if words:
             await dialog.login(words.lower())
         else:
-            await dialog.offer("What should answer?")
+            await dialog.offer(is_asked_for=True)
 
     async def _logout(self, words: str) -> None:
         from weft.config.api_keys import KeyFile  # few give a key back

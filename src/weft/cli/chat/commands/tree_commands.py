@@ -15,7 +15,7 @@ from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.cli.chat.commands.rewind_list import RewindList, RewindQuestion, ask_overwrite
 from weft.cli.chat.commands.tree_list import TreeList
 from weft.cli.chat.screens.list_question import ListRow
-from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, rows_hint
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.ids import NodeId, SessionId
@@ -105,7 +105,7 @@ class TreeCommands(CommandGroup):
             ChoiceQuestion(
                 title=clean_line(place.label)[:SHOWN],
                 rows=tuple(row for row, _ in doing),
-                hint=f"1-{len(doing)}, Esc goes back",
+                hint=rows_hint(len(doing)),
                 is_own=True,
             )
         )

@@ -7,7 +7,7 @@ import msgspec
 from weft.api.session import Session
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.cli.chat.screens.list_question import ListRow
-from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, rows_hint
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.ids import SessionId
@@ -69,7 +69,7 @@ class WorkCommands(CommandGroup):
             ChoiceQuestion(
                 title=f"{task.name}: {task.title}",
                 rows=rows,
-                hint=f"1-{len(rows)}, Esc goes back",
+                hint=rows_hint(len(rows)),
                 is_own=True,
             )
         )

@@ -211,7 +211,8 @@ def thousands(count: int) -> str:
     """`12.3k`, `0.4k`, `42`"""
     if count < 100:
         return str(count)
-    return f"{count / 1000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+    # What would be 1000.0k is 1.0M.
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"
 
 
 def _question(block: QuestionBlock, width: int) -> list[StyledLine]:
@@ -227,10 +228,22 @@ def _note(block: NoteBlock, width: int) -> list[StyledLine]:
     level = block.level
     style = {"quiet": "quiet", "stopped": "ask"}.get(level, "")
     mark = StyledSpan(f"{_MARKS[level]} ", _MARK_STYLES[level])
-    lines = _beside(mark, [StyledSpan(clean(block.text).strip("\n"), style)], width)
+    text, address = _address_below(clean(block.text).strip("\n"))
+    lines = _beside(mark, [StyledSpan(text, style)], width)
+    if address:
+        # In one piece, so that it can be clicked and copied: the terminal breaks it.
+        lines.append(StyledLine((StyledSpan(address),), is_code=True))
     if block.advice:
         lines += _beside(StyledSpan("  "), [StyledSpan(clean(block.advice), style)], width)
     return lines
+
+
+def _address_below(text: str) -> tuple[str, str]:
+    """The text, and the address in its last line where that is all that the line has."""
+    before, _, last = text.rpartition("\n")
+    if before and " " not in last and last.startswith(("http://", "https://")):
+        return before, last
+    return text, ""
 
 
 def preview_lines(block: PermissionBlock, width: int, theme: PaintTheme) -> list[StyledLine]:

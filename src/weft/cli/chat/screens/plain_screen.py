@@ -93,8 +93,10 @@ class PlainScreen(ChatScreen):
         self._live = LiveArea()
         self._lines = LineReader(sys.stdin.fileno())
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
-        self._answers, self._answered = anyio.create_memory_object_stream[str](0)
+        self._answers, self._answered = anyio.create_memory_object_stream[str | None](0)
         self._is_asking = False
+        self._is_at_end = False
+        """Nothing more will be typed."""
         self._one_question = anyio.Lock()
         self._group: anyio.abc.TaskGroup | None = None
         self._reading = anyio.CancelScope()
@@ -131,6 +133,8 @@ class PlainScreen(ChatScreen):
                 continue
             await self._typed(text)
             text = ""
+        self._is_at_end = True
+        self._dismiss()
         await self._sending.send(ChatClosed())
 
     async def _typed(self, text: str) -> None:
@@ -146,12 +150,22 @@ class PlainScreen(ChatScreen):
             self._typed_lines = [*self._typed_lines, text.strip()][-TYPED_LINES:]
             await self._sending.send(LineSubmitted(text))
 
+    def _dismiss(self) -> bool:
+        """Take a question away that the user has opened; one of a turn ends with its turn."""
+        if not self._is_asking or self._live.can_stop:
+            return False
+        self._is_asking = False
+        self._answers.send_nowait(None)
+        return True
+
     def close(self) -> None:
         self._closed.set()
         self._receiving.close()
 
     def interrupted(self) -> None:
-        if self._twice.now("stop" if self._live.can_stop else "leave"):
+        if self._dismiss():
+            self._write("\n")
+        elif self._twice.now("stop" if self._live.can_stop else "leave"):
             self._sending.send_nowait(ChatClosed())
         elif self._live.can_stop:
             self._sending.send_nowait(InterruptPressed())
@@ -278,7 +292,7 @@ class PlainScreen(ChatScreen):
         named = [*(row.key for row in question.rows), *question.other_keys]
         keys = {key: number for number, key in enumerate(named) if len(key) == 1}
         while True:
-            answer = (await self._ask(label)).strip().lower()
+            answer = (await self._ask(label) or "").strip().lower()
             if not answer:
                 return None
             if answer in keys:
@@ -301,7 +315,7 @@ class PlainScreen(ChatScreen):
         words = question.words
         self._say(*_list_lines(question, words))
         while True:
-            typed = (await self._ask(_list_prompt(question))).strip()
+            typed = (await self._ask(_list_prompt(question)) or "").strip()
             if not typed:
                 return None
             answer = list_answer(question, typed)
@@ -332,7 +346,8 @@ class PlainScreen(ChatScreen):
         async with self._one_question:
             before = f"(an empty line keeps: {clean(text)})\n" if text else ""
             with _without_echo() if is_secret else nullcontext():
-                return await self._ask(f"{before}{clean(label)} ") or text
+                answer = await self._ask(f"{before}{clean(label)} ")
+            return None if answer is None else answer or text
 
     async def edit(self, text: str, suffix: str) -> str | None:
         assert self._group is not None
@@ -343,7 +358,10 @@ class PlainScreen(ChatScreen):
         finally:
             self._group.start_soon(self._read)
 
-    async def _ask(self, label: str) -> str:
+    async def _ask(self, label: str) -> str | None:
+        """A line that is typed; None when the question is dismissed."""
+        if self._is_at_end and not self._live.can_stop:
+            return None
         # With room for an answer behind it.
         self._write("\n".join(self._rows([f"{label.rstrip()}__"])).removesuffix("__") + " ")
         self._is_asking = True

@@ -15,8 +15,13 @@ from weft.view import AnyBlock, LiveArea
 TWICE_SECONDS = 2.0
 """How close two Ctrl-C must be to mean "quit", and two Esc "go back"."""
 LEAVE_HINT = "Ctrl+C again quits"
-BACK_HINT = "Esc again goes back to an earlier message"
+BACK_HINT = "Esc again: back to an earlier message"
 CLEAR_HINT = "Esc again clears the line"
+
+
+def rows_hint(count: int) -> str:
+    """Which keys answer a question of the user's own with so many rows."""
+    return f"{'1' if count == 1 else f'1-{count}'}, Esc goes back"
 
 
 class LineSubmitted(msgspec.Struct, frozen=True):

@@ -36,6 +36,10 @@ class HistorySearch:
         if self._place + 1 < len(self._found):
             self._place += 1
 
+    def newer(self) -> None:
+        """The match after this one."""
+        self._place = max(0, self._place - 1)
+
     def _look(self, words: str) -> None:
         self.words, self._place = words, 0
         self._found = self._history.matching(words) if words else []

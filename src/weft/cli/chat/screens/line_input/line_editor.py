@@ -7,13 +7,12 @@ undone as one; `whole_text` puts the pasted text in its place.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from weft.cli.chat.paint.text_cells import next_grapheme, previous_grapheme
+from weft.cli.chat.screens.line_input.word_places import FIRST_TOKEN, is_dark, is_letter
 
-_FIRST_TOKEN = 0xF0000
 _TOKENS = 0xFFF0
 FOLDED_LINES = 8
 """A paste of more lines is folded,"""
@@ -21,8 +20,6 @@ FOLDED_CHARACTERS = 1000
 """or of more characters."""
 UNDO_STEPS = 500
 KILL_RING = 30
-
-_word_character = re.compile(r"\w")
 
 
 class StashedInput(NamedTuple):
@@ -46,6 +43,8 @@ class LineEditor:
         self._undo: list[tuple[str, int]] = []
         self._redo: list[tuple[str, int]] = []
         self._ring: list[str] = []
+        self._ring_place = -1
+        """Which piece of the ring was put in last."""
         self._yanked: tuple[int, int] | None = None
         self._joins = ""
         """The kind of the last change; typing on, and killing on, is one step."""
@@ -65,7 +64,7 @@ class LineEditor:
 
     def pasted(self, character: str) -> str | None:
         """The paste that a character stands for; None for an ordinary one."""
-        number = ord(character) - _FIRST_TOKEN
+        number = ord(character) - FIRST_TOKEN
         return self._pastes[number] if 0 <= number < len(self._pastes) else None
 
     def label(self, character: str) -> str | None:
@@ -131,7 +130,7 @@ class LineEditor:
         is_long = text.count("\n") >= FOLDED_LINES or len(text) > FOLDED_CHARACTERS
         if is_long and len(self._pastes) < _TOKENS:
             self._pastes.append(text)
-            text = chr(_FIRST_TOKEN + len(self._pastes) - 1)
+            text = chr(FIRST_TOKEN + len(self._pastes) - 1)
         self._put(text)
 
     def drop(self, path: str, label: str) -> None:
@@ -140,7 +139,7 @@ class LineEditor:
             return
         self._remember("paste")
         self._pastes.append(f'@"{path}"')
-        token = chr(_FIRST_TOKEN + len(self._pastes) - 1)
+        token = chr(FIRST_TOKEN + len(self._pastes) - 1)
         self._files[token] = (label, path)
         self._put(token)
 
@@ -202,6 +201,16 @@ class LineEditor:
             break
         self._joins = ""
 
+    def begin_step(self) -> int:
+        """From here on changes are another step to undo; returns a mark for `join_steps`."""
+        self._joins = ""
+        return len(self._undo)
+
+    def join_steps(self, mark: int) -> None:
+        """Have everything since the mark be one step to undo."""
+        del self._undo[mark + 1 :]
+        self._joins = ""
+
     # -- moving
 
     def move_to(self, place: int) -> None:
@@ -220,7 +229,7 @@ class LineEditor:
 
     def word_left(self) -> None:
         """To the beginning of a word."""
-        self.move_to(self._word_before(_is_word))
+        self.move_to(self._word_before(is_letter))
 
     def word_right(self) -> None:
         """Behind the end of a word."""
@@ -264,19 +273,36 @@ class LineEditor:
         self.move_to(min(end + 1 + self.cursor - start, last))
         return True
 
-    def _word_before(self, belongs: Callable[[str], bool]) -> int:
+    def find(self, character: str, count: int) -> None:
+        """To the next such character; backwards with a negative count.  Nowhere without one."""
+        place = self.cursor
+        for _ in range(abs(count)):
+            if count > 0:
+                place = self.text.find(character, place + 1)
+            else:
+                place = self.text.rfind(character, 0, place)
+            if place < 0:
+                return
+        self.move_to(place)
+
+    def _word_before(self, belongs: Callable[[str, int], bool]) -> int:
         at = self.cursor
-        while at > 0 and not belongs(self.text[at - 1]):
+        while at > 0 and not belongs(self.text, at - 1):
             at -= 1
-        while at > 0 and belongs(self.text[at - 1]):
+        while at > 0 and belongs(self.text, at - 1):
             at -= 1
         return at
 
-    def _word_after(self) -> int:
+    def _word_start(self) -> int:
+        """Where the word at the cursor, or the next one, begins."""
         at = self.cursor
-        while at < len(self.text) and not _is_word(self.text[at]):
+        while at < len(self.text) and not is_letter(self.text, at):
             at += 1
-        while at < len(self.text) and _is_word(self.text[at]):
+        return at
+
+    def _word_after(self) -> int:
+        at = self._word_start()
+        while at < len(self.text) and is_letter(self.text, at):
             at += 1
         return at
 
@@ -312,11 +338,11 @@ class LineEditor:
 
     def kill_word_left(self) -> None:
         """Cut the word before the cursor, up to a space."""
-        self.kill(self._word_before(_is_dark), self.cursor, before=True)
+        self.kill(self._word_before(is_dark), self.cursor, before=True)
 
     def kill_word_back(self) -> None:
         """Cut the letters and digits before the cursor."""
-        self.kill(self._word_before(_is_word), self.cursor, before=True)
+        self.kill(self._word_before(is_letter), self.cursor, before=True)
 
     def kill_word_right(self) -> None:
         """Cut the word behind the cursor."""
@@ -327,15 +353,48 @@ class LineEditor:
         if first >= last:
             return
         piece = self.text[first:last]
+        # One piece in the ring, but as many steps to undo as there were keys.
         goes_on = self._joins == "kill" and self._ring
-        self._remember("kill", joins=True)
+        self._remember("kill")
         if goes_on:
             self._ring[-1] = piece + self._ring[-1] if before else self._ring[-1] + piece
+            self._ring_place = -1
         else:
-            self._ring.append(piece)
-            del self._ring[:-KILL_RING]
+            self.keep(piece)
+        self._joins = "kill"
         self.text = self.text[:first] + self.text[last:]
         self.cursor = first
+
+    def keep(self, piece: str) -> None:
+        """Put a piece into the ring; `yank` puts it in."""
+        self._ring.append(piece)
+        del self._ring[:-KILL_RING]
+        self._ring_place = -1
+
+    @property
+    def kept(self) -> str:
+        """What `yank` puts in."""
+        return self._ring[self._ring_place] if self._ring else ""
+
+    def replace(self, first: int, last: int, text: str) -> None:
+        """Other text in place of a part; the cursor behind it."""
+        self._remember("replace")
+        text = _without_tokens(text)
+        self.text = self.text[:first] + text + self.text[last:]
+        self.cursor = first + len(text)
+
+    def delete_spaces(self) -> None:
+        """Delete the spaces around the cursor."""
+        first = len(self.text[: self.cursor].rstrip(" \t"))
+        last = len(self.text) - len(self.text[self.cursor :].lstrip(" \t"))
+        if first < last:
+            self._remember("spaces")
+            self.text, self.cursor = self.text[:first] + self.text[last:], first
+
+    def revert(self, kept: int = 0) -> None:
+        """Undo everything, but for so many of the first steps."""
+        while len(self._undo) > kept:
+            self.undo()
 
     def yank(self) -> None:
         """Put in what was cut last."""
@@ -343,17 +402,20 @@ class LineEditor:
             return
         self._remember("yank")
         start = self.cursor
-        self._put(self._ring[-1])
+        self._put(self._ring[self._ring_place])
         self._yanked = (start, self.cursor)
 
     def yank_older(self) -> None:
         """Right after `yank`: put in what was cut before that instead."""
         if self._yanked is None or len(self._ring) < 2:
             return
-        self._ring.insert(0, self._ring.pop())
+        self._ring_place = max(-len(self._ring), self._ring_place) - 1
+        if self._ring_place < -len(self._ring):
+            self._ring_place = -1
+        piece = self._ring[self._ring_place]
         first, last = self._yanked
-        self.text = self.text[:first] + self._ring[-1] + self.text[last:]
-        self.cursor = first + len(self._ring[-1])
+        self.text = self.text[:first] + piece + self.text[last:]
+        self.cursor = first + len(piece)
         self._yanked = (first, self.cursor)
 
     def transpose(self) -> None:
@@ -374,11 +436,11 @@ class LineEditor:
 
     def change_case(self, change: Callable[[str], str]) -> None:
         """Change the word behind the cursor."""
-        last = self._word_after()
+        first, last = self._word_start(), self._word_after()
         self._remember("case")
-        changed = change(self.text[self.cursor : last])
-        self.text = self.text[: self.cursor] + changed + self.text[last:]
-        self.cursor += len(changed)
+        changed = change(self.text[first:last])
+        self.text = self.text[:first] + changed + self.text[last:]
+        self.cursor = first + len(changed)
 
 
 def line_count(text: str) -> int:
@@ -386,16 +448,8 @@ def line_count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n"))
 
 
-def _is_word(character: str) -> bool:
-    return bool(_word_character.match(character)) or ord(character) >= _FIRST_TOKEN
-
-
-def _is_dark(character: str) -> bool:
-    return not character.isspace()
-
-
 def _without_tokens(text: str) -> str:
     """Foreign characters of the plane that our tokens are in would stand for a paste."""
     if text.isascii():
         return text
-    return "".join(each for each in text if not _FIRST_TOKEN <= ord(each) < 0xFFFFE)
+    return "".join(each for each in text if not FIRST_TOKEN <= ord(each) < 0xFFFFE)

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from weft.cli.chat.paint.text_cells import word_wrap
 from weft.cli.chat.screens.completion import ChatCompleter
-from weft.cli.chat.screens.line_input.editing_keys import edit
+from weft.cli.chat.screens.line_input.editing_keys import ShellKeys, edit
 from weft.cli.chat.screens.line_input.history_search import HistorySearch
 from weft.cli.chat.screens.line_input.input_rows import PLACEHOLDER, InputRows, input_rows
 from weft.cli.chat.screens.line_input.line_editor import LineEditor, StashedInput
@@ -107,6 +107,7 @@ class ChatInput:
         self.history = history
         self._twice = DoublePress(clock)
         self.editor = LineEditor()
+        self._shell = ShellKeys(self.editor)
         self._labels: dict[str, str] = {}
         """By the path of a file that was dropped: what stands for it."""
         self._vi = ViKeys(self.editor) if vi else None
@@ -134,6 +135,13 @@ class ChatInput:
         self._answered = anyio.Event()
         self._bindings = bindings or KeyBindings()
         self._actions = self._input_actions()
+        # `j` and `k` at the edge of the text go through the history, as the arrows do.
+        self._vi_actions = {
+            **dict.fromkeys(("j", "down"), self._down),
+            **dict.fromkeys(("k", "up"), self._up),
+            "/": self._begin_search,
+            "v": self._edit_outside,
+        }
 
     def _input_actions(self) -> dict[str, Callable[[], None]]:
         """What each key does: those that stay what they are, and those that the user may set."""
@@ -263,8 +271,8 @@ class ChatInput:
     def _press_search(self, search: HistorySearch, key: str) -> None:
         if key in ("escape", "c-c", "c-g"):
             self._end_search(search.draft)
-        elif key == "c-r":
-            search.older()
+        elif key in ("c-r", "c-s"):
+            (search.older if key == "c-r" else search.newer)()
         elif key == "backspace":
             search.erase()
         elif key == "space" or (len(key) == 1 and key >= " "):
@@ -296,23 +304,29 @@ class ChatInput:
         if key == "c-d" and not self.editor.text:
             self._host.tell(ChatClosed())
         elif key in self._actions:
+            self._shell.forget()
             before = self.editor.text
             self._actions[key]()
             if self.editor.text != before:
                 self._changed()
-        elif edit(self.editor, key):
+        elif self._shell.press(key):
             self._changed()
 
     def _takes_vi(self, key: str) -> bool:
         """A key of vi's; Esc in normal mode, and while a turn runs, is the chat's."""
-        if self._vi is None or (key == "escape" and self._host.live.can_stop):
+        vi = self._vi
+        if vi is None or (key == "escape" and self._host.live.can_stop):
             return False
-        # `j` and `k` at the edge of the text go through the history, as the arrows do.
-        if self._vi.is_normal and key in "jk" and len(key) == 1 and "\n" not in self.editor.text:
-            (self._up if key == "k" else self._down)()
+        # Esc and a letter that came at once look like Alt with that letter.
+        if key.startswith("m-") and len(key) == 3 and key not in self._actions:
+            vi.press("escape")
+            key = key[2]
+        if vi.is_normal and not vi.is_pending and key in self._vi_actions:
+            self._vi_actions[key]()
+            vi.settle()
             return True
         before = self.editor.text
-        is_taken = self._vi.press(key)
+        is_taken = vi.press(key)
         if is_taken and self.editor.text != before:
             self._changed()
         return is_taken
@@ -323,7 +337,7 @@ class ChatInput:
         if prefix == "c-x" and key == "c-e":
             self._edit_outside()
             return True
-        return key == "c-x"
+        return False
 
     def _changed(self) -> None:
         """Typing goes on: Esc, typing, Esc is not Esc Esc, and other completions fit."""
@@ -376,10 +390,11 @@ class ChatInput:
             self._stashed = self.editor.take_out()
         if before is not None:
             self.editor.put_in(before)
+            self._host.notify("")
         elif self._stashed is None:
             self._host.notify("nothing to put aside")
         else:
-            self._host.notify("put aside; it comes back after the next message, or with this key")
+            self._host.notify("put aside until the next message")
 
     def _escape(self) -> None:
         """Stop the turn, else count towards Esc Esc."""
@@ -617,8 +632,9 @@ class ChatInput:
 
     @property
     def mode_notice(self) -> str:
-        """What the status line says of vi's mode."""
-        return "-- NORMAL --" if self._vi is not None and self._vi.is_normal else ""
+        """What the status line says of vi's mode, or of a count that is typed."""
+        is_normal = self._vi is not None and self._vi.is_normal
+        return "-- NORMAL --" if is_normal else self._shell.notice
 
     def rows(self, *, width: int, limit: int, styles: RowStyles) -> InputRows | None:
         """The input line; dim while a question or a list has the keyboard, and away when it is

@@ -155,7 +155,7 @@ class KeyDecoder:
             return self._take_string()
         # ESC ESC: the first is a key by itself, the second may begin something.  The same before a
         # control key, which came right behind it: Alt with Ctrl means nothing here.
-        if second == "\x1b" or (second < " " and second not in "\r\n\t\x08"):
+        if second == "\x1b" or (second < " " and second not in "\r\n\t\x08\x1d"):
             self._waiting = self._waiting[1:]
             return [KeyPress("escape")]
         self._waiting = self._waiting[2:]
