@@ -615,7 +615,10 @@ class SessionActor:
                 await self._abort_wait(why, None)
         if self.state.seq - self._snapshot_seq >= self._env.snapshot_after:
             await self._keep_snapshot()
-        await self._store.release_lease(self._lease)
+        # One that was suspended goes on where a host looks for such.
+        goes_on = command.suspends and self.state.turn.open is not None
+        store = self._store
+        await (store.leave_lease if goes_on else store.release_lease)(self._lease)
         self.stopped_because = command.reason
         return True
 

@@ -37,6 +37,7 @@ from weft.store.base import (
     SessionRow,
     Snapshot,
     Store,
+    StoreHost,
     needs_lease,
     project_stream,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "SessionRow",
     "Snapshot",
     "Store",
+    "StoreHost",
     "append_once",
     "check_address",
     "check_appends",
