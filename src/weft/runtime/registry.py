@@ -113,6 +113,11 @@ class SessionRegistry:
         self.ports: dict[SessionId, SessionPort] = {}
         self.is_closing = False
         """The program closes: what works in the background opens no session again."""
+        self.reaches_owners = True
+        """A session of another process is reached through that one; False of a server whose
+        gateway does so."""
+        self.taken_along: dict[SessionId, Lease] = {}
+        """Leases of sessions that work for one that was taken over; each is opened when needed."""
         self.parting: dict[SessionId, tuple[PermissionRule, ...]] = {}
         """What those that are being stopped were denied: it holds for their agents to the end."""
         self._opening: dict[SessionId, anyio.Lock] = {}
@@ -213,6 +218,18 @@ class SessionRegistry:
                     opened[session_id] = error
         return opened
 
+    async def open_taken(self, store: Store, lease: Lease) -> SessionPort:
+        """Open a session whose lease was taken; it is given back where that fails."""
+        session_id = SessionId(lease.stream)
+        async with self.alone(session_id), self.stores.joined(session_id, store):
+            return self._keep(await self._open_in(store, session_id, lease))
+
+    async def give_back_taken(self, ids: Iterable[SessionId]) -> None:
+        """Give back leases that came with a session which is let go, and were not needed."""
+        for each in ids:
+            if (lease := self.taken_along.pop(each, None)) is not None:
+                await self.stores.of(each).release_lease(lease)
+
     async def _open(self, session_id: SessionId) -> SessionPort:
         store = await self.stores.find(session_id)
         if store is None:
@@ -226,8 +243,11 @@ class SessionRegistry:
         supervisor = self._services.supervisor
         try:
             # The lease first: what is read before it could be written to by its owner meanwhile.
-            lease = taken or await store.take_lease(session_id)
+            along = self.taken_along.pop(session_id, None)
+            lease = taken or along or await store.take_lease(session_id)
         except Owned as owner:
+            if not self.reaches_owners:
+                raise
             from weft.runtime.ports.remote import open_remote  # only then: it costs start-up time
 
             remote = await open_remote(session_id, owner, store, supervisor)
@@ -302,6 +322,7 @@ class SessionRegistry:
             self.forget(session_id)
             self.granted[session_id] = port.actor.gate.granted
         self.agents.left(session_id)
+        await self.give_back_taken(port.state.children.known)
         return True
 
     # -- new ones

@@ -391,9 +391,9 @@ class Store(Protocol):
         """
         await self.release_lease(lease)
 
-    async def adopt(self, limit: int = 50) -> list[Lease]:
+    async def adopt(self, limit: int = 50, *, only: str | None = None) -> list[Lease]:
         """Take leases that dead hosts held, or that were left: those of at most so many sessions,
-        each with all that work for it, which no other process takes meanwhile.
+        each with all that work for it, which no other process takes meanwhile; or of one session.
         """
         return []
 
@@ -595,6 +595,7 @@ class Store(Protocol):
 
     async def publish_load(self, load: float) -> None:
         """Tell other hosts how busy this one is; nothing where there are none."""
+        del load
 
     async def hosts(self) -> list[StoreHost]:
         """The living processes that take commands over a network, this one too; none where the

@@ -50,7 +50,7 @@ _ADOPT = """
         select s.stream_no, s.name from streams s
         join sessions k on k.tenant = s.tenant and k.stream_no = s.stream_no
         where s.tenant = $1 and s.process_no in (select process_no from dead) and not k.is_child
-          and k.min_reader <= $8
+          and k.min_reader <= $8 and ($9::text is null or s.name = $9)
         order by s.name limit $6 for update of s skip locked
     ), family as (
         select stream_no, name from roots
@@ -158,9 +158,14 @@ async def leave(db: Connection, registration: ProcessRegistration, leases: Seque
 
 
 async def adopt(
-    db: Connection, registration: ProcessRegistration, times: LeaseTimes, limit: int, now: float
+    db: Connection,
+    registration: ProcessRegistration,
+    times: LeaseTimes,
+    limit: int,
+    now: float,
+    only: str | None,
 ) -> list[Lease]:
-    """Take what dead hosts held, and what was left."""
+    """Take what dead hosts held, and what was left; of one session, or of some."""
     found = await db.fetch(
         _ADOPT,
         *registration.key,
@@ -170,6 +175,7 @@ async def adopt(
         limit,
         now,
         READER_VERSION,
+        None if only is None else stored(only),
     )
     return [Lease(loaded(row["name"]), row["fence"], registration.owner) for row in found]
 

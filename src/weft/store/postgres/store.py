@@ -176,9 +176,11 @@ class PostgresStore(QueuedStore):
         # One of several that wait: a cancel is that one's alone.
         await asyncio.shield(batch.job.future)
 
-    async def adopt(self, limit: int = 50) -> list[Lease]:
+    async def adopt(self, limit: int = 50, *, only: str | None = None) -> list[Lease]:
         times, now = self._settings.times, self._clock.now()
-        return await self._work(lambda db: leases.adopt(db, self._registration, times, limit, now))
+        return await self._work(
+            lambda db: leases.adopt(db, self._registration, times, limit, now, only)
+        )
 
     async def release_leases(self, given_back: Sequence[Lease]) -> None:
         await self._work(lambda db: leases.release(db, self._registration, given_back))
