@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+
+import anyio
+import anyio.to_thread
 
 from tests.support.free_port import free_port
 from tests.support.postgres_server import PostgresServer
@@ -82,8 +85,8 @@ class ClusterServer:
         self.process.stdout.close()
 
 
-@contextmanager
-def server_cluster(
+@asynccontextmanager
+async def server_cluster(
     postgres: PostgresServer,
     root: Path,
     count: int = 2,
@@ -92,12 +95,14 @@ def server_cluster(
     shared: bool = True,
     environ: Mapping[str, str] | None = None,
     lease: str = LEASE,
-) -> Iterator[list[ClusterServer]]:
-    """Servers that run; they have one project, or each a folder of its own."""
+    dsns: Sequence[str] = (),
+) -> AsyncIterator[list[ClusterServer]]:
+    """Servers that run; they have one project, or each a folder of its own.  `dsns` are other ways
+    to the database, one for each.
+    """
     project = root / "shared"
     project.mkdir()
     given = {
-        "WEFT_STORE_ADDRESS": f"{postgres.dsn()}&tenant={root.name}&lease={lease}",
         "WEFT_CLUSTER_SECRET": SECRET,
         "WEFT_MODEL_DEFAULT": model,
         **(environ or {}),
@@ -106,8 +111,14 @@ def server_cluster(
         servers = []
         for number in range(count):
             place = project if shared else None
-            server = ClusterServer(root / f"host{number}", place, given)
+            dsn = dsns[number] if dsns else postgres.dsn()
+            mark = "&" if "?" in dsn else "?"
+            address = f"{dsn}{mark}tenant={root.name}&lease={lease}"
+            environ = {**given, "WEFT_STORE_ADDRESS": address}
+            server = ClusterServer(root / f"host{number}", place, environ)
             stack.callback(server.close)
-            server.start()
             servers.append(server)
+        async with anyio.create_task_group() as group:
+            for server in servers:
+                group.start_soon(anyio.to_thread.run_sync, server.start)
         yield servers

@@ -113,8 +113,12 @@ class PostgresStore(QueuedStore):
         self._side.open()
 
     def lease_seconds_left(self) -> float:
+        times = self._settings.times
+        # A lock that is lost lets others take over sooner.  The guard begins two seconds before the
+        # end; of the grace one must do, or each lost connection would end all turns at once.
+        most = times.ttl_seconds if self._side.holds_lock else times.grace_seconds + 1.0
         # Counted from before the question was sent: the database noted it later than that.
-        return self._settings.times.ttl_seconds - self._registration.silent_seconds
+        return min(most, times.ttl_seconds) - self._registration.silent_seconds
 
     # -- the core
 
