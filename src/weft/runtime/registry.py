@@ -116,6 +116,8 @@ class SessionRegistry:
         self.reaches_owners = True
         """A session of another process is reached through that one; False of a server whose
         gateway does so."""
+        self.host = ""
+        """Where this server of several is reached; empty for all other programs."""
         self.taken_along: dict[SessionId, Lease] = {}
         """Leases of sessions that work for one that was taken over; each is opened when needed."""
         self.parting: dict[SessionId, tuple[PermissionRule, ...]] = {}
@@ -258,6 +260,7 @@ class SessionRegistry:
 
             state, snapshot_seq = await load_with_snapshot(session_id, store)
             await self._find_moved(state)
+            self._carry_grants(state, lease)
             environment = self._environment(
                 session_id, state.about.project_path, state.about.parent, store, _place_of(state)
             )
@@ -272,9 +275,36 @@ class SessionRegistry:
             supervisor=supervisor,
             snapshot_seq=snapshot_seq,
         )
+        if self.host and state.hosting.counts_for(lease.fence):
+            # At once: what was carried here is to be carried on, though nothing is done with it.
+            await self._note_carried(actor, store, lease)
         actor.start()
         self.agents.joined(actor)
         return self._port_to(actor)
+
+    def _carry_grants(self, state: SessionState, lease: Lease) -> None:
+        """Let a session keep what its user granted it at another server of this database."""
+        hosted, known = state.hosting, self.granted.get(state.session_id)
+        if not self.host or not hosted.counts_for(lease.fence):
+            return
+        if known is None or known.is_woken:
+            # What asks for nothing at all is given by a user who is there, each time.
+            trusted = hosted.trusted_mode and state.settings.permission_mode != "bypass"
+            self.granted[state.session_id] = GrantedPermissions(
+                trusted_mode=trusted, grants=hosted.grants, rules=hosted.rules
+            )
+        if not hosted.asks:
+            self.keep_asking(state.session_id, "no")
+
+    async def _note_carried(self, actor: SessionActor, store: Store, lease: Lease) -> None:
+        granted = actor.gate.granted
+        if not (granted.trusted_mode or granted.grants or granted.rules):
+            return
+        try:
+            await actor.log.commit_first()
+        except BaseException:
+            await store.release_lease(lease)
+            raise
 
     def forget(self, session_id: SessionId) -> SessionPort | None:
         """Take a session out of those that are open; returns its port."""
@@ -627,6 +657,7 @@ class SessionRegistry:
             finder=workspace,
             files=files,
             history_bytes=files.kept_bytes,
+            host=self.host,
             line_budget=self._line_budget,
             clock=services.clock,
             sleep=services.sleep,

@@ -64,13 +64,20 @@ class ServedProjects:
         self._lock = anyio.Lock()
         self._homes: dict[SessionId, App] = {}
         self.is_closing = False
-        self._reaches_owners = True
+        self._host = ""
 
-    def leave_owners(self) -> None:
-        """A gateway reaches the sessions of other processes: none is opened here for reading."""
-        self._reaches_owners = False
+    def join_cluster(self, address: str) -> None:
+        """These are hosted by one of several servers, which is reached there.  Its gateway reaches
+        the sessions of the others: none is opened here for reading.
+        """
+        self._host = address
         for app in self.apps:
+            self._join(app)
+
+    def _join(self, app: App) -> None:
+        if self._host:
             app.host.registry.reaches_owners = False
+            app.host.registry.host = self._host
 
     @property
     def apps(self) -> list[App]:
@@ -98,7 +105,7 @@ class ServedProjects:
             if key not in self._apps:
                 app = self._open_other(_real(path))
                 await app.__aenter__()
-                app.host.registry.reaches_owners = self._reaches_owners
+                self._join(app)
                 self._apps[key] = app
         return self._apps[key]
 

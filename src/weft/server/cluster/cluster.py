@@ -52,7 +52,7 @@ class Cluster:
             settings.secret, lambda: projects.main.store.tenant, self.routes, clock, self._tls()
         )
         self.takeover = SessionTakeover(projects, self.hosts)
-        projects.leave_owners()
+        projects.join_cluster(self.hosts.address)
 
     def _tls(self) -> Callable[[], ssl.SSLContext] | None:
         file = self.settings.authorities
