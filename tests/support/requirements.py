@@ -574,6 +574,7 @@ FACTS = (
     "SystemNote",
     "ErrorRaised",
     "SessionRestarted",
+    "SessionHosted",
 )
 LIVE = (
     "SessionStatus",

@@ -114,6 +114,7 @@ class App:
         hooks: HookTable | None = None,
         listen_after_seconds: float = 0.0,
         wakes_due: bool = False,
+        serves: bool = False,
         mcp_config: Sequence[str] = (),
         only_mcp_config: bool = False,
         without_project: bool = False,
@@ -128,12 +129,16 @@ class App:
         and no process has them at work.  They may be another program's: they go on with the rules
         and hooks of this one.
 
+        `serves`: it is a server's, which takes commands for its sessions over HTTP where the store
+        is shared over a network.  A store that is handed in stays the server's to close.
+
         `mcp_config` names MCP servers besides the configured ones, each text a file or JSON;
         `only_mcp_config`: and no others count.
 
         `without_project`: settings, hooks and MCP servers of the project do not count.
         """
         self._without_project = without_project
+        self._serves = serves
         self._program_servers: ProgramServers | None = None
         self._mcp_config = (tuple(mcp_config), only_mcp_config)
         self._mcp: McpAccess | None = None
@@ -788,7 +793,8 @@ class App:
             await self._workspaces.aclose()
             if self._models is not None:
                 await self._models.aclose()
-            if self._store is not None:
+            is_lent = self._serves and self._store is self._given_store
+            if self._store is not None and not is_lent:
                 await self._store.aclose()
 
     async def _stop_accepting(self) -> None:
@@ -856,7 +862,7 @@ class App:
 
             guard = partial(guard_leases, self._store, self._host.suspend_all)
             self._supervisor.start(guard, "guard leases")
-        if not self._store.is_shared:
+        if not self._store.is_shared or (self._serves and self._store.liveness == "time"):
             return
         if self._listen_after:
             self._supervisor.start(self._listen_later, "listen")

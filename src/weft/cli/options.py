@@ -360,6 +360,27 @@ _SERVE = (
     ),
     CommandOption(("--forget",), "Forget the tokens of all pages and programs."),
     CommandOption(
+        ("--cluster-secret-file",),
+        "The secret that the servers of one Postgres share (or WEFT_CLUSTER_SECRET).",
+        "text",
+        "FILE",
+    ),
+    CommandOption(
+        ("--advertise",),
+        "Where the other servers reach this one; its own address without it.",
+        "text",
+        "URL",
+    ),
+    CommandOption(
+        ("--cluster-ca",), "Certificates by which other servers are known, as PEM.", "text", "FILE"
+    ),
+    CommandOption(
+        ("--drain",),
+        "When it ends, hand requests to the other servers for so many seconds; 1 without it.",
+        "number",
+        "SECONDS",
+    ),
+    CommandOption(
         ("--otel",), "Send traces of turns to OpenTelemetry; needs pip install 'weft[otel]'."
     ),
     CommandOption(

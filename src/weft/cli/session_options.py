@@ -61,10 +61,12 @@ def make_app(
     hooks: HookTable | None = None,
     *,
     wakes_due: bool = False,
+    serves: bool = False,
     folder: str | None = None,
+    lent: App | None = None,
 ) -> App:
     """The application, not yet open; `hooks` are those of a program that drives us, `folder` is
-    another than the one of the command line.
+    another than the one of the command line, `lent` one whose store it has.
 
     Raises:
         UsageError: a folder or a setting is wrong.
@@ -78,7 +80,8 @@ def make_app(
         given["model.fallback"] = fallback
     if arguments.flag("no_sandbox"):
         given["sandbox.mode"] = "off"
-    store = "memory" if arguments.flag("ephemeral") else None
+    store: Any = "memory" if arguments.flag("ephemeral") else None
+    store = store if lent is None else lent.store
     rules = {
         "permissions.allow": _rules(arguments, "allowedTools"),
         "permissions.deny": _rules(arguments, "disallowedTools"),
@@ -103,6 +106,7 @@ def make_app(
         without_project=bool(arguments.values.get("without_project")),
         listen_after_seconds=LISTEN_AFTER_SECONDS,
         wakes_due=wakes_due,
+        serves=serves,
     )
 
 
@@ -122,7 +126,7 @@ def _brought(arguments: ParsedArguments) -> tuple[dict[str, Any], list[tuple[str
 
 
 def _with_more(
-    folder: str, store: str | None, given: dict[str, Any], more: list[tuple[str, Any]]
+    folder: str, store: Any, given: dict[str, Any], more: list[tuple[str, Any]]
 ) -> dict[str, Any]:
     """The settings, with the rules and hooks that this run adds to the configured ones."""
     if not more:

@@ -24,6 +24,8 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.signal: int = 0
+        self.deadline_seconds = DEADLINE_SECONDS
+        """How long the orderly way out may take."""
         self._before_the_end: list[Callable[[], None]] = []
 
     @property
@@ -67,7 +69,7 @@ class StopSignal:
                 self.signal = number
                 # The kernel's alarm works even when the event loop is stuck; a timeout of the loop
                 # would be stuck with it.
-                signal.setitimer(signal.ITIMER_REAL, DEADLINE_SECONDS)
+                signal.setitimer(signal.ITIMER_REAL, self.deadline_seconds)
                 loop.call_soon_threadsafe(came.set)
 
         # Not loop.add_signal_handler: its callbacks run only when the loop is free, which is the

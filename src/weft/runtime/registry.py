@@ -113,6 +113,13 @@ class SessionRegistry:
         self.ports: dict[SessionId, SessionPort] = {}
         self.is_closing = False
         """The program closes: what works in the background opens no session again."""
+        self.reaches_owners = True
+        """A session of another process is reached through that one; False of a server whose
+        gateway does so."""
+        self.host = ""
+        """Where this server of several is reached; empty for all other programs."""
+        self.taken_along: dict[SessionId, Lease] = {}
+        """Leases of sessions that work for one that was taken over; each is opened when needed."""
         self.parting: dict[SessionId, tuple[PermissionRule, ...]] = {}
         """What those that are being stopped were denied: it holds for their agents to the end."""
         self._opening: dict[SessionId, anyio.Lock] = {}
@@ -213,6 +220,18 @@ class SessionRegistry:
                     opened[session_id] = error
         return opened
 
+    async def open_taken(self, store: Store, lease: Lease) -> SessionPort:
+        """Open a session whose lease was taken; it is given back where that fails."""
+        session_id = SessionId(lease.stream)
+        async with self.alone(session_id), self.stores.joined(session_id, store):
+            return self._keep(await self._open_in(store, session_id, lease))
+
+    async def give_back_taken(self, ids: Iterable[SessionId]) -> None:
+        """Give back leases that came with a session which is let go, and were not needed."""
+        for each in ids:
+            if (lease := self.taken_along.pop(each, None)) is not None:
+                await self.stores.of(each).release_lease(lease)
+
     async def _open(self, session_id: SessionId) -> SessionPort:
         store = await self.stores.find(session_id)
         if store is None:
@@ -226,8 +245,11 @@ class SessionRegistry:
         supervisor = self._services.supervisor
         try:
             # The lease first: what is read before it could be written to by its owner meanwhile.
-            lease = taken or await store.take_lease(session_id)
+            along = self.taken_along.pop(session_id, None)
+            lease = taken or along or await store.take_lease(session_id)
         except Owned as owner:
+            if not self.reaches_owners:
+                raise
             from weft.runtime.ports.remote import open_remote  # only then: it costs start-up time
 
             remote = await open_remote(session_id, owner, store, supervisor)
@@ -238,6 +260,7 @@ class SessionRegistry:
 
             state, snapshot_seq = await load_with_snapshot(session_id, store)
             await self._find_moved(state)
+            self._carry_grants(state, lease)
             environment = self._environment(
                 session_id, state.about.project_path, state.about.parent, store, _place_of(state)
             )
@@ -252,9 +275,36 @@ class SessionRegistry:
             supervisor=supervisor,
             snapshot_seq=snapshot_seq,
         )
+        if self.host and state.hosting.counts_for(lease.fence):
+            # At once: what was carried here is to be carried on, though nothing is done with it.
+            await self._note_carried(actor, store, lease)
         actor.start()
         self.agents.joined(actor)
         return self._port_to(actor)
+
+    def _carry_grants(self, state: SessionState, lease: Lease) -> None:
+        """Let a session keep what its user granted it at another server of this database."""
+        hosted, known = state.hosting, self.granted.get(state.session_id)
+        if not self.host or not hosted.counts_for(lease.fence):
+            return
+        if known is None or known.is_woken:
+            # What asks for nothing at all is given by a user who is there, each time.
+            trusted = hosted.trusted_mode and state.settings.permission_mode != "bypass"
+            self.granted[state.session_id] = GrantedPermissions(
+                trusted_mode=trusted, grants=hosted.grants, rules=hosted.rules
+            )
+        if not hosted.asks:
+            self.keep_asking(state.session_id, "no")
+
+    async def _note_carried(self, actor: SessionActor, store: Store, lease: Lease) -> None:
+        granted = actor.gate.granted
+        if not (granted.trusted_mode or granted.grants or granted.rules):
+            return
+        try:
+            await actor.log.commit_first()
+        except BaseException:
+            await store.release_lease(lease)
+            raise
 
     def forget(self, session_id: SessionId) -> SessionPort | None:
         """Take a session out of those that are open; returns its port."""
@@ -302,6 +352,7 @@ class SessionRegistry:
             self.forget(session_id)
             self.granted[session_id] = port.actor.gate.granted
         self.agents.left(session_id)
+        await self.give_back_taken(port.state.children.known)
         return True
 
     # -- new ones
@@ -606,6 +657,7 @@ class SessionRegistry:
             finder=workspace,
             files=files,
             history_bytes=files.kept_bytes,
+            host=self.host,
             line_budget=self._line_budget,
             clock=services.clock,
             sleep=services.sleep,

@@ -37,7 +37,7 @@ from weft.session import (
     SessionPort,
     WakeTurn,
 )
-from weft.store import SessionRow, Store
+from weft.store import Lease, SessionRow, Store
 from weft.store.location import StoreArgument
 from weft.thinking_levels import KnownLevels, ThinkingLevel
 from weft.tools import EDITS, PreparedCall, Tool, ToolContext
@@ -227,6 +227,33 @@ class SessionHost:
         """
         return self.registry.agents.command_output(session_id, name)
 
+    # -- sessions of other hosts
+
+    async def take_over(self, leases: Sequence[Lease]) -> SessionPort:
+        """Go on with the turn of a session that another host had: the first of these leases is its
+        own, the others are of those that work for it.
+
+        Raises:
+            WeftError: it cannot be opened here; its leases are given back.
+        """
+        first, *others = leases
+        registry, store = self.registry, self.services.stores.own
+        registry.taken_along.update({SessionId(each.stream): each for each in others})
+        try:
+            port = await registry.open_taken(store, first)
+        except BaseException:
+            await registry.give_back_taken([SessionId(each.stream) for each in others])
+            raise
+        if port.status == "interrupted":
+            await port.call(ContinueTurn())
+        return port
+
+    @property
+    def load(self) -> int:
+        """How busy this process is: its open sessions, those that work counted twice."""
+        ports = [each for each in self.registry.ports.values() if isinstance(each, LocalPort)]
+        return len(ports) + sum(port.actor.is_busy for port in ports)
+
     # -- isolated agents
 
     async def open_isolated(
@@ -269,6 +296,7 @@ class SessionHost:
                 await self.registry.stores.release(child)
         finally:
             self.registry.parting.pop(session_id, None)
+        await self.registry.give_back_taken(children)
         await self.registry.stores.release(session_id)
 
     async def finish_for_guests(self, session_id: SessionId) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
     from weft.server.client.remote_app import RemoteApp, RemoteSessions, connect
     from weft.server.client.remote_session import RemoteSession
+    from weft.server.cluster.cluster import ClusterSettings
+    from weft.server.cluster.cluster_secret import ClusterSecret
     from weft.server.operations import OPERATIONS
     from weft.server.serve import ServerAddress, WeftServer
     from weft.server.server_record import (
@@ -28,6 +30,8 @@ if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
 __all__ = [
     "NOT_BUILT",
     "OPERATIONS",
+    "ClusterSecret",
+    "ClusterSettings",
     "RecordLock",
     "RemoteApp",
     "RemoteSession",
@@ -44,6 +48,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ClusterSecret": "cluster.cluster_secret",
+    "ClusterSettings": "cluster.cluster",
     "NOT_BUILT": "static",
     "OPERATIONS": "operations",
     "RecordLock": "server_record",

@@ -7,7 +7,7 @@ a route cannot be added that it does not guard.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from starlette.responses import Response
@@ -17,6 +17,9 @@ from weft.clock import Clock
 from weft.server.errors import RequestRefusal, answer_of
 from weft.server.page_tokens import TokenRole, TokenStore
 from weft.server.rate_limit import RateLimit
+
+if TYPE_CHECKING:  # it imports the operations
+    from weft.server.cluster.cluster import Cluster
 
 CONTENT_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
@@ -39,7 +42,10 @@ TOKEN_PROTOCOL: Final = "bearer."
 OPEN_PATHS: Final = frozenset({"/api/health", "/api/pair", "/", "/icon.svg", "/favicon.ico"})
 """What is answered without a token, besides the files of the page below `/assets/`."""
 PAIR_PATH: Final = "/api/pair"
-SINGLE_HEADERS: Final = (b"host", b"origin", b"authorization", b"content-length", b"content-type")
+SINGLE_HEADERS: Final = (
+    *(b"host", b"origin", b"authorization", b"content-length", b"content-type"),
+    *(b"weft-hop", b"weft-client"),
+)
 
 MOST_BODY_BYTES: Final = 64 * 1024 * 1024
 """What the largest body may weigh; most operations take less."""
@@ -69,8 +75,14 @@ class RequestGate:
     """Lets through what carries a token and names this server; everything else ends here."""
 
     def __init__(
-        self, inside: ASGIApp, allowed: AllowedOrigins, tokens: TokenStore, clock: Clock
+        self,
+        inside: ASGIApp,
+        allowed: AllowedOrigins,
+        tokens: TokenStore,
+        clock: Clock,
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
         self._inside = inside
         self._allowed = allowed
         self._tokens = tokens
@@ -153,10 +165,28 @@ class RequestGate:
         if path in OPEN_PATHS or path.startswith("/assets/"):
             return None
         scheme, _, token = headers.get(b"authorization", "").partition(" ")
-        role = self._role_of(token.strip() if scheme.lower() == "bearer" else "")
+        hop = headers.get(b"weft-hop")
+        role = (
+            self._hop_role(scope, headers, hop)
+            if hop is not None
+            else self._role_of(token.strip() if scheme.lower() == "bearer" else "")
+        )
         if role == "viewer" and scope["method"] not in READING:
             raise RequestRefusal(403, "viewer", "this token only reads; it cannot drive")
         return role
+
+    def _hop_role(self, scope: Scope, headers: dict[bytes, str], hop: str) -> TokenRole:
+        """The role of the user whose request another server has handed on."""
+        query = scope["query_string"].decode("latin-1")
+        target = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        client = headers.get(b"weft-client", "")
+        cluster, method = self._cluster, scope["method"]
+        token = None if cluster is None else cluster.checked_hop(hop, method, target, client)
+        if token is None:
+            _count(self._refusals, "all")
+            raise RequestRefusal(401, "no_hop", "no server of this cluster has handed this on")
+        scope["weft.hop"] = token
+        return token.role
 
     def _role_of(self, token: str) -> TokenRole:
         role = self._tokens.role_of(token) if token else None

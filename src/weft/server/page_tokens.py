@@ -10,7 +10,7 @@ import hmac
 import os
 import secrets
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -42,11 +42,38 @@ class KeptTokens(msgspec.Struct, frozen=True, kw_only=True):
     pages: tuple[PageToken, ...] = ()
 
 
+class SharedTokens(Protocol):
+    """Tokens that every server of a cluster knows by their signature."""
+
+    @property
+    def program_token(self) -> str:
+        """That of programs."""
+        ...
+
+    def new_page(self, role: TokenRole, expires: float) -> str:
+        """One for a page."""
+        ...
+
+    def page_role(self, token: str, now: float) -> TokenRole | None:
+        """What the token of a page lets it do; None for what is none."""
+        ...
+
+
 class TokenStore:
     """The tokens that one server takes."""
 
-    def __init__(self, folder: Path, name: str, clock: Clock, password: str = "") -> None:
-        """`name` is the server's among others: its port.  `password` lets a page pair, too."""
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        clock: Clock,
+        password: str = "",
+        shared: SharedTokens | None = None,
+    ) -> None:
+        """`name` is the server's among others: its port.  `password` lets a page pair, too; tokens
+        that are `shared` count at every server of a cluster.
+        """
+        self._shared = shared
         self._folder = folder
         self._name = name
         self._clock = clock
@@ -75,7 +102,10 @@ class TokenStore:
             if forget:
                 self._pages_file.unlink(missing_ok=True)
                 self.program_file.unlink(missing_ok=True)
-            self._program = self._kept_program() or secrets.token_urlsafe(32)
+            if self._shared is not None:
+                self._program = self._shared.program_token
+            else:
+                self._program = self._kept_program() or secrets.token_urlsafe(32)
             write_private(self.program_file, f"{self._program}\n".encode())
             self._pages = {each.digest: each for each in self._kept_pages()}
         except OSError as error:
@@ -91,6 +121,8 @@ class TokenStore:
         if self._program and hmac.compare_digest(token.encode(), self._program.encode()):
             return "driver"
         given, now = _digest(token), self._clock.now()
+        if self._shared is not None and (role := self._shared.page_role(token, now)) is not None:
+            return role
         # All are compared, so that the time tells nothing of which one was near.
         found = [
             page
@@ -118,8 +150,10 @@ class TokenStore:
         return None if held is None else self._new_page(held[1])
 
     def _new_page(self, role: TokenRole) -> str:
-        token = secrets.token_urlsafe(32)
         now = self._clock.now()
+        if self._shared is not None:
+            return self._shared.new_page(role, now + PAGE_SECONDS)
+        token = secrets.token_urlsafe(32)
         page = PageToken(digest=_digest(token), expires=now + PAGE_SECONDS, role=role)
         living = [each for each in self._pages.values() if each.expires > now]
         kept = (*living, page)[-MOST_PAGES:]

@@ -64,6 +64,20 @@ class ServedProjects:
         self._lock = anyio.Lock()
         self._homes: dict[SessionId, App] = {}
         self.is_closing = False
+        self._host = ""
+
+    def join_cluster(self, address: str) -> None:
+        """These are hosted by one of several servers, which is reached there.  Its gateway reaches
+        the sessions of the others: none is opened here for reading.
+        """
+        self._host = address
+        for app in self.apps:
+            self._join(app)
+
+    def _join(self, app: App) -> None:
+        if self._host:
+            app.host.registry.reaches_owners = False
+            app.host.registry.host = self._host
 
     @property
     def apps(self) -> list[App]:
@@ -91,6 +105,7 @@ class ServedProjects:
             if key not in self._apps:
                 app = self._open_other(_real(path))
                 await app.__aenter__()
+                self._join(app)
                 self._apps[key] = app
         return self._apps[key]
 
@@ -180,6 +195,18 @@ class ServedProjects:
     async def aclose(self) -> None:
         """Close them all; turns that run are suspended, and can go on."""
         self.is_closing = True
+        others = [app for app in self.apps if app is not self.main]
+        shares = any(app.store is self.main.store for app in others)
+        async with self._lock:
+            async with anyio.create_task_group() as group:
+                for app in others if shares else self.apps:
+                    group.start_soon(app.aclose)
+            if shares:
+                await self.main.aclose()  # last: the store of all is its own
+
+    async def suspend(self) -> None:
+        """Let all sessions go; their turns are suspended, and go on where they are opened next."""
+        self.is_closing = True
         async with self._lock, anyio.create_task_group() as group:
             for app in self.apps:
-                group.start_soon(app.aclose)
+                group.start_soon(app.sessions.aclose)

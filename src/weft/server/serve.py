@@ -13,7 +13,7 @@ import ssl
 import stat
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -36,6 +36,9 @@ from weft.server.server_record import unix_name
 from weft.server.static import PageFiles, page_folder
 from weft.server.telemetry.traces import SessionTracer, SpanSink
 from weft.server.web_socket import page_endpoint
+
+if TYPE_CHECKING:  # loaded where there are several servers
+    from weft.server.cluster.cluster import ClusterSettings
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 GRACE_SECONDS: Final = 3
@@ -93,9 +96,10 @@ class WeftServer:
         password: str = "",
         forget: bool = False,
         page: Path | None = None,
+        cluster: ClusterSettings | None = None,
     ) -> None:
         """`main` is open, and is closed with the server; `open_other` makes the application of
-        another folder.
+        another folder.  With `cluster` it is one of several on one database.
 
         Raises:
             UsageError: the address cannot be listened on, or is not safe to listen on.
@@ -107,9 +111,15 @@ class WeftServer:
         self.address = address
         self.name = unix_name(address.unix) if address.unix else str(self.port)
         """Tells it from the other servers of this user."""
-        self.tokens = TokenStore(main.places.servers, self.name, self._clock, password)
+        shared = None if cluster is None else cluster.secret
+        self.tokens = TokenStore(main.places.servers, self.name, self._clock, password, shared)
         self.tokens.open(forget=forget)
         self.parts = ServerParts(ServedProjects(main, open_other), self.tokens)
+        if cluster is not None:
+            from weft.server.cluster.cluster import Cluster  # few servers are of several
+
+            own = f"{address.scheme}://{address.host}:{self.port}"
+            self.parts.cluster = Cluster(cluster, self.parts.projects, own, self._clock)
         self._page = PageFiles(page or page_folder())
         # What is wrong with a request is told to the caller; the log is for what is wrong with us.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
@@ -144,10 +154,16 @@ class WeftServer:
             names = (self.address.host,)
         port = None if self.address.unix else self.port
         allowed = allowed_origins(names, port, self.address.scheme)
+        cluster = self.parts.cluster
+        if cluster is not None:
+            # Other servers reach it by a name of its own.
+            place = cluster.hosts.address.partition("://")[2]
+            allowed = msgspec.structs.replace(allowed, hosts=allowed.hosts | {place})
         page = WebSocketRoute("/api/ws", page_endpoint(self.parts))
         mcp = mcp_route(self.parts.projects.main)
         router = api_router(OPERATIONS, self.parts, [page, mcp, *self._page.routes()])
-        gate = RequestGate(router, allowed, self.tokens, self._clock)
+        inside = router if cluster is None else cluster.gateway(router)
+        gate = RequestGate(inside, allowed, self.tokens, self._clock, cluster)
         return uvicorn.Config(
             gate,
             loop="none",
@@ -181,6 +197,8 @@ class WeftServer:
                 if self.spans is not None:
                     group.start_soon(SessionTracer(self.parts.projects, self.spans).run)
                 group.start_soon(self._close_in_order)
+                if self.parts.cluster is not None:
+                    await self.parts.cluster.start(group)
                 # From now on callers wait in the backlog, and are answered.
                 self._socket.listen(BACKLOG)
                 self.is_ready.set()
@@ -190,6 +208,8 @@ class WeftServer:
         finally:
             with anyio.CancelScope(shield=True):
                 await self.parts.projects.aclose()
+                if self.parts.cluster is not None:
+                    await self.parts.cluster.aclose()
             self._socket.close()
             if self.address.unix:
                 with contextlib.suppress(OSError):
@@ -197,6 +217,13 @@ class WeftServer:
 
     async def _close_in_order(self) -> None:
         await self._stopping.wait()
+        cluster = self.parts.cluster
+        if cluster is not None:
+            # Readers first: they come back with their cursors, and must not be told of an end.
+            self.parts.relays.close()
+            await cluster.drain()
+            # Balancers take a moment to send nothing more here; till then it is handed on.
+            await anyio.sleep(cluster.settings.drain_seconds)
         self._server.should_exit = True
         self.parts.relays.close()
         # Beside uvicorn's own end: requests that wait for a turn are answered when it is suspended.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.abc
@@ -18,6 +18,9 @@ from weft.server.projects import ServedProjects
 from weft.server.relay import ServerRelays
 from weft.server.repeats import RepeatCache
 from weft.server.telemetry.request_meter import RequestMeter
+
+if TYPE_CHECKING:  # loaded where there are several servers
+    from weft.server.cluster.cluster import Cluster
 
 MOST_CLIENTS: Final = 1_000
 """Clients that are held; the one that was quiet for longest is forgotten, and attaches again."""
@@ -100,3 +103,5 @@ class ServerParts:
         self.meter = RequestMeter()
         self.generations: dict[str, set[LoomSession]] = {}
         """The views that generate, by the root of their tree."""
+        self.cluster: Cluster | None = None
+        """This server among others; None for one that is alone."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -55,6 +55,8 @@ class PageSocket:
         self._socket = socket
         self._followed: dict[str, anyio.CancelScope] = {}
         self._clients: set[str] = set()
+        self._far: set[str] = set()
+        """Sessions that were followed and may be another server's."""
         self._close_code = 0
         self._all: anyio.CancelScope | None = None
 
@@ -88,6 +90,9 @@ class PageSocket:
             if held is not None:
                 with suppress(WeftError):
                     await held.detach()
+            elif self._parts.cluster is not None:
+                for session_id in self._far:
+                    await self._parts.cluster.detach(session_id, client, "driver")
 
     async def _close(self) -> None:
         # It may be gone before.
@@ -134,6 +139,14 @@ class PageSocket:
             await self._send(msgspec.json.encode({"s": name, "closed": why}).decode())
 
     async def _session(self, name: str, after: int | None) -> None:
+        if self._parts.cluster is not None:
+            self._far.add(name)
+            role = self._socket.scope["weft.role"]
+            frames = self._parts.cluster.far_events(self._parts, role).frames
+            async with aclosing(frames(name, after, self._too_slow)) as found:
+                async for frame in found:
+                    await self._send(frame)
+            return
         app, session = await self._parts.projects.session(name)
         await check_cursor(app, session, after)
         ticks = self._parts.relays.follow_session(app, session, after, self._too_slow)

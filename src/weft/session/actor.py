@@ -35,7 +35,14 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
-from weft.events import CommandCause, Fact, PermissionResolved, QuestionAnswered, Status
+from weft.events import (
+    CommandCause,
+    Fact,
+    PermissionResolved,
+    QuestionAnswered,
+    SessionHosted,
+    Status,
+)
 from weft.faults import FailPointPair
 from weft.ids import BlobId, RequestId, TurnId
 from weft.loop import Build, Commit, SessionWork
@@ -148,6 +155,7 @@ class SessionActor:
             on_fact=lambda fact: self._turns.react(fact),
             on_row=environment.listed,
             enricher=environment.enricher,
+            first=self._hosted if environment.host else None,
         )
         permissions = environment.permissions
         self.gate = SessionPermissionGate(
@@ -203,6 +211,19 @@ class SessionActor:
         _CREATE.before.hit()
         await self.log.commit(Commit(facts=tuple(facts), blobs=blobs or {}), cause)
         _CREATE.after.hit()
+
+    def _hosted(self) -> SessionHosted:
+        """That a server of several has the session, and what its user granted it so far."""
+        granted = self.gate.granted
+        return SessionHosted(
+            host=self._env.host,
+            fence=self._lease.fence,
+            moved=bool(self.state.hosting.fence),
+            trusted_mode=granted.trusted_mode,
+            asks=self._env.permissions.asking != "no",
+            grants=granted.grants,
+            rules=granted.rules,
+        )
 
     def start(self) -> None:
         """Begin to serve, under the supervisor."""
@@ -615,7 +636,10 @@ class SessionActor:
                 await self._abort_wait(why, None)
         if self.state.seq - self._snapshot_seq >= self._env.snapshot_after:
             await self._keep_snapshot()
-        await self._store.release_lease(self._lease)
+        # One that was suspended goes on where a host looks for such.
+        goes_on = command.suspends and self.state.turn.open is not None
+        store = self._store
+        await (store.leave_lease if goes_on else store.release_lease)(self._lease)
         self.stopped_because = command.reason
         return True
 

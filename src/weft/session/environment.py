@@ -230,6 +230,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     finder: FileFinder
     clock: Clock
     permissions: PermissionSources = PermissionSources()
+    host: str = ""
+    """Where this server of several is reached, which hosts the session; empty for all others."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
     share_budget: Callable[[Reserve | Settle], Awaitable[str]] = no_shared_budget

@@ -54,6 +54,7 @@ from weft.events import (
     ResultsCleared,
     Rewound,
     SessionCreated,
+    SessionHosted,
     SettingChanged,
     SkillChanged,
     SubtreeDeleted,
@@ -77,6 +78,7 @@ from weft.state.background import BackgroundCommandLog
 from weft.state.boundaries import EditBoundaries
 from weft.state.children import ChildSessions
 from weft.state.files import TouchedFiles
+from weft.state.hosting import HostedGrants
 from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger
 from weft.state.plan import PlanState
@@ -89,14 +91,15 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "28"
+FOLD_VERSION: Final = "29"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
 # session without a snapshot is this loop.
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SessionCreated: ("tree", "settings", "about", "files"),
-    SettingChanged: ("settings",),
+    SettingChanged: ("settings", "hosting"),
+    SessionHosted: ("hosting",),
     ModeChanged: ("settings",),
     SystemNote: ("tree", "background", "about"),
     NewMessage: ("tree", "turn", "about"),
@@ -136,9 +139,9 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     WorkspaceSnapshot: ("files",),
     TurnWaiting: ("turn",),
     TurnWoken: ("turn",),
-    TurnFinished: ("turn",),
+    TurnFinished: ("turn", "hosting"),
     PermissionRequest: ("turn",),
-    PermissionResolved: ("turn",),
+    PermissionResolved: ("turn", "hosting"),
     QuestionAsked: ("turn",),
     QuestionAnswered: ("turn",),
     TodoChanged: ("todos",),
@@ -266,6 +269,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     generations: OpenGenerations = msgspec.field(default_factory=OpenGenerations)
     about: SessionSummary = msgspec.field(default_factory=SessionSummary)
     inputs: InputMemory = msgspec.field(default_factory=InputMemory)
+    hosting: HostedGrants = msgspec.field(default_factory=HostedGrants)
     prefix: BlobId | None = None
     """The rendered prefix of the present epoch."""
 

@@ -38,6 +38,7 @@ from weft.store.base import (
     SessionRow,
     Snapshot,
     Store,
+    StoreHost,
     needs_lease,
     project_stream,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "SessionRow",
     "Snapshot",
     "Store",
+    "StoreHost",
     "append_once",
     "check_address",
     "check_appends",

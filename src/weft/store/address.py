@@ -1,4 +1,5 @@
-"""Addresses of owners: `unix:PATH` on this machine, `https://HOST…` over a network.
+"""Addresses of owners: `unix:PATH` on this machine, `https://HOST…` over a network, and
+`http://127.0.0.1:PORT` for several servers of one machine.
 
 Stores on disk keep an address in the place where a bare socket path was kept before addresses had
 a scheme.  A path there stands for `unix:`, in rows of older programs and in ours: an older program
@@ -14,6 +15,8 @@ from weft.store.base import Owner
 
 UNIX = "unix:"
 HTTPS = "https://"
+LOOPBACK = ("http://127.0.0.1:", "http://localhost:", "http://[::1]:")
+"""Without TLS on this machine alone."""
 
 
 def unix_address(path: str) -> str:
@@ -26,6 +29,11 @@ def unix_path(address: str) -> str:
     return address.removeprefix(UNIX) if address.startswith(UNIX) else ""
 
 
+def is_over_network(address: str) -> bool:
+    """Whether an owner takes commands over HTTP."""
+    return address.startswith((HTTPS, *LOOPBACK))
+
+
 def check_address(address: str) -> None:
     """Refuse what no other process could dial.
 
@@ -35,7 +43,7 @@ def check_address(address: str) -> None:
     from weft.store.text import check_text  # few processes can be dialled: start-up time
 
     check_text(address)
-    if address and not address.startswith((f"{UNIX}/", HTTPS)):
+    if address and not address.startswith((f"{UNIX}/", HTTPS, *LOOPBACK)):
         raise UsageError(
             f"{address!r} is no address of a process; give unix:/PATH or https://HOST, or nothing"
         )

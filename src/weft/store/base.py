@@ -158,6 +158,14 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """It takes further sessions; False of one that is closing down, or full."""
 
 
+class StoreHost(msgspec.Struct, frozen=True, kw_only=True):
+    """A living process that takes commands for sessions over a network."""
+
+    owner: Owner
+    load: float = 0.0
+    """How busy it says it is, in sessions; only to be compared."""
+
+
 class Lease(msgspec.Struct, frozen=True):
     """The right to append to one stream.  `fence` grows with every new holder."""
 
@@ -278,6 +286,9 @@ class Store(Protocol):
     before the others may take it for dead.
     """
 
+    tenant: str = ""
+    """Whose data this is, where one database holds that of several."""
+
     def lease_seconds_left(self) -> float | None:
         """How long the leases of this process are safe without another word from the store; None
         where time takes none away (`liveness`).
@@ -375,6 +386,18 @@ class Store(Protocol):
         """Give many leases back; nothing happens to those that have been taken over."""
         for lease in leases:
             await self.release_lease(lease)
+
+    async def leave_lease(self, lease: Lease) -> None:
+        """Give the lease back of a session whose turn goes on by itself: the next host that looks
+        for such (`adopt`) takes it.  Where none looks, it is given back like any other.
+        """
+        await self.release_lease(lease)
+
+    async def adopt(self, limit: int = 50, *, only: str | None = None) -> list[Lease]:
+        """Take leases that dead hosts held, or that were left: those of at most so many sessions,
+        each with all that work for it, which no other process takes meanwhile; or of one session.
+        """
+        return []
 
     async def lease_of(self, stream: str) -> Lease | None:
         """The lease of the stream, if the process that holds it lives."""
@@ -571,6 +594,16 @@ class Store(Protocol):
             UsageError: it is no address (`check_address`).
         """
         ...
+
+    async def publish_load(self, load: float) -> None:
+        """Tell other hosts how busy this one is; nothing where there are none."""
+        del load
+
+    async def hosts(self) -> list[StoreHost]:
+        """The living processes that take commands over a network, this one too; none where the
+        store is of one machine.
+        """
+        return []
 
     # -- life
 

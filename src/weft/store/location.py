@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -114,7 +114,7 @@ async def _open_postgres(address: str) -> Store:
         from weft.store.postgres import open_postgres
 
     dsn, tenant = _database(address)
-    return await open_postgres(dsn, tenant=tenant)
+    return await open_postgres(dsn, tenant=tenant, **_host_words(address))
 
 
 async def migrate_postgres(address: str) -> int:
@@ -154,6 +154,26 @@ def _extra_needed() -> Iterator[None]:
         ) from error
 
 
+def _host_words(address: str) -> dict[str, Any]:
+    """What an address says of this host among others: `slot`, and `lease`, the times after which
+    a silent one is dead, `BEAT,GRACE,TTL` in seconds.
+    """
+    from urllib.parse import parse_qs, urlsplit  # only here: start-up time
+
+    from weft.store.postgres.settings import LeaseTimes
+
+    words = parse_qs(urlsplit(address).query)
+    found: dict[str, Any] = {"slot": words["slot"][-1]} if "slot" in words else {}
+    if "lease" not in words:
+        return found
+    try:
+        beat, grace, ttl = map(float, words["lease"][-1].split(","))
+    except ValueError as error:
+        raise UsageError("lease= takes three numbers of seconds: BEAT,GRACE,TTL") from error
+    times = LeaseTimes(beat_seconds=beat, grace_seconds=grace, ttl_seconds=ttl)
+    return {**found, "times": times}
+
+
 def _database(address: str) -> tuple[str, str]:
     """The address for the driver, and the tenant."""
     from urllib.parse import parse_qsl, urlencode, urlsplit  # only here: start-up time
@@ -162,6 +182,8 @@ def _database(address: str) -> tuple[str, str]:
     # Ours, and not the driver's: it would pass an unknown word on to the server.
     words = dict(parse_qsl(parts.query, keep_blank_values=True))
     tenant = words.pop("tenant", "main")
+    for name in ("slot", "lease"):
+        words.pop(name, None)
     return parts._replace(query=urlencode(words)).geturl(), tenant
 
 

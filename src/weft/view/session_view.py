@@ -41,6 +41,7 @@ from weft.events import (
     QueuesRecalled,
     RequestOffered,
     ResultsCleared,
+    SessionHosted,
     SessionRestarted,
     SessionStatus,
     SettingChanged,
@@ -212,6 +213,8 @@ class SessionView:
                 return self._todo(event)
             case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted() | ResultsCleared():
                 return self._note(event)
+            case SessionHosted(moved=True, host=host):
+                return [NoteBlock(text=f"the session goes on at {host}", level="quiet")]
             case _:
                 self._status(event)
                 return []

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import msgspec
@@ -35,6 +35,9 @@ from weft.server import (
     stop_server,
 )
 
+if TYPE_CHECKING:  # loaded where there are several servers
+    from weft.server import ClusterSettings
+
 DEFAULT_PORT: Final = 7717
 _LAST_PORT: Final = 65_535
 READY: Final = "weft serves "
@@ -42,11 +45,12 @@ READY: Final = "weft serves "
 MOST_FILES: Final = 8_192
 """Files that a server may have open: its connections, stores, watches and the programs it runs."""
 PASSWORD: Final = "WEFT_SERVER_PASSWORD"
+SECRET: Final = "WEFT_CLUSTER_SECRET"
 
 
 def run(arguments: ParsedArguments) -> int:
     """Carry out a `serve` or `web` command."""
-    app = make_app(arguments, wakes_due=True)
+    app = make_app(arguments, wakes_due=True, serves=_secret(arguments) is not None)
     folder = app.places.servers
     match arguments.verb:
         case "serve status":
@@ -91,17 +95,27 @@ class _ServerProgram:
         self._app = app
         self._arguments = arguments
         self._opens = opens
+        self._cluster: ClusterSettings | None = None
 
     async def main(self) -> int:
         address, password = server_address(self._arguments)
+        self._cluster = cluster_settings(self._arguments)
         stop = StopSignal()
+        if self._cluster is not None:
+            stop.deadline_seconds += self._cluster.drain_seconds
         async with self._app:
+            if self._cluster is not None and self._app.store.liveness != "time":
+                raise UsageError(
+                    "a cluster needs a store that its servers share: set store.address to a "
+                    "Postgres database"
+                )
             server = WeftServer(
                 self._app,
-                lambda folder: make_app(self._arguments, folder=folder, wakes_due=True),
+                self._open_other,
                 address,
                 password=password,
                 forget=self._arguments.flag("forget"),
+                cluster=self._cluster,
             )
             if self._arguments.flag("otel"):
                 from weft.server import open_telemetry  # an extra, which few have
@@ -118,6 +132,13 @@ class _ServerProgram:
             finally:
                 record.release()
         return stop.code
+
+    def _open_other(self, folder: str) -> App:
+        # The servers of a cluster know one another by one process each, so by one store.
+        lent = self._app if self._cluster is not None else None
+        return make_app(
+            self._arguments, folder=folder, wakes_due=True, serves=lent is not None, lent=lent
+        )
 
     def _record(self, server: WeftServer) -> ServerRecord:
         return ServerRecord(
@@ -191,8 +212,58 @@ def server_address(arguments: ParsedArguments) -> tuple[ServerAddress, str]:
 
 def _password(arguments: ParsedArguments) -> str:
     path = arguments.text("password_file")
-    if path is None:
-        return os.environ.get(PASSWORD, "")
+    return os.environ.get(PASSWORD, "") if path is None else _text_of(path)
+
+
+def cluster_settings(arguments: ParsedArguments) -> ClusterSettings | None:
+    """How this server is one of several; None for one that is alone.
+
+    Raises:
+        UsageError: the options are not right, or there is no secret for them.
+    """
+    secret, drain = _secret(arguments), arguments.number("drain")
+    address = arguments.text("advertise") or ""
+    authorities = arguments.text("cluster_ca") or ""
+    if secret is None:
+        if address or authorities or drain is not None:
+            raise UsageError(
+                "--advertise, --cluster-ca and --drain are for one of several servers, which needs "
+                f"{SECRET} or --cluster-secret-file"
+            )
+        return None
+    from weft.server import ClusterSecret, ClusterSettings  # few servers are of several
+
+    return ClusterSettings(
+        secret=ClusterSecret(secret.encode()),
+        address=_server_url(address),
+        authorities=authorities,
+        drain_seconds=1.0 if drain is None else drain,
+    )
+
+
+def _server_url(address: str) -> str:
+    """Where other servers reach this one.
+
+    Raises:
+        UsageError: they could not, or not safely.
+    """
+    if not address:
+        return ""
+    is_local = address.startswith(("http://127.0.0.1:", "http://localhost:", "http://[::1]:"))
+    place = address.partition("://")[2]
+    if not (is_local or address.startswith("https://")) or "/" in place or not place:
+        raise UsageError(
+            f"--advertise takes https://HOST:PORT, or http://127.0.0.1:PORT, not {address!r}"
+        )
+    return address
+
+
+def _secret(arguments: ParsedArguments) -> str | None:
+    path = arguments.text("cluster_secret_file")
+    return os.environ.get(SECRET) if path is None else _text_of(path)
+
+
+def _text_of(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -55,6 +55,7 @@ from weft.events.facts.session import (
     ForkPoint,
     ModeChanged,
     SessionCreated,
+    SessionHosted,
     SessionRestarted,
     SettingChanged,
     SystemNote,
@@ -172,6 +173,7 @@ __all__ = [
     "ResultsCleared",
     "Rewound",
     "SessionCreated",
+    "SessionHosted",
     "SessionRestarted",
     "SettingChanged",
     "SkillChanged",
@@ -200,6 +202,7 @@ Fact: TypeAlias = (
     | ModeChanged
     | SystemNote
     | ErrorRaised
+    | SessionHosted
     | SessionRestarted
     | NewMessage
     | NodeEdited

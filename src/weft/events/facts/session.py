@@ -8,6 +8,7 @@ import msgspec
 
 from weft.events.base import FactBase
 from weft.ids import CallUid, NodeId, SessionId, TreeHash
+from weft.permissions import PermissionGrant, PermissionRule
 
 
 class CallOrigin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,3 +98,22 @@ class SessionRestarted(FactBase, frozen=True, tag="session_restarted"):
     """The supervisor brought the session back from its log."""
 
     reason: str = ""
+
+
+# What the user granted counts in the process that was asked.  The servers of one database count as
+# one, as long as no other process had the session in between: the fences tell.
+class SessionHosted(FactBase, frozen=True, tag="session_hosted"):
+    """A server of several has the session from here on, with what its user granted it so far."""
+
+    host: str = ""
+    """Where that server is reached."""
+    fence: int = 0
+    """The fence of its lease: the next server goes on from here only with the next higher one."""
+    moved: bool = False
+    """Another server had it before."""
+    trusted_mode: bool = False
+    """The permission mode was set there, so that `auto` counts."""
+    asks: bool = True
+    """What needs a permission waits for the user; else it is refused."""
+    grants: tuple[PermissionGrant, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()

@@ -52,7 +52,9 @@ class UsageQuery(QueryFields, frozen=True, kw_only=True):
 
 
 async def _health(call: ApiCall) -> HealthAnswer:
-    del call
+    cluster = call.parts.cluster
+    if cluster is not None and not cluster.hosts.accepting:
+        raise RequestRefusal(503, "ending", "this server ends; ask another")
     return HealthAnswer()
 
 

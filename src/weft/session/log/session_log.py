@@ -77,7 +77,10 @@ class SessionLog:
         on_fact: Callable[[Fact], None],
         on_row: Callable[[SessionRow], None] = lambda row: None,
         enricher: CommitEnricher | None = None,
+        first: Callable[[], Fact] | None = None,
     ) -> None:
+        """`first` makes what comes before all else that this life writes to a session."""
+        self._first = first
         self._enricher = enricher
         self.state = state
         self.session_id = state.session_id
@@ -121,6 +124,9 @@ class SessionLog:
         """Append, then apply and publish; returns the facts as they are stored."""
         if not commit.facts:
             return ()
+        # Of a new session the fact that makes it comes first.
+        if self._first is not None and self.state.seq:
+            await self.commit_first()
         if self._unsure is not None:
             raise StoreOutage("the store is out of reach; it is tried again with the next command")
         if (facts := self._outputs.with_ends(commit.facts)) is not commit.facts:
@@ -140,6 +146,17 @@ class SessionLog:
             raise
         self._take_in(stamped, append)
         return stamped.facts
+
+    async def commit_first(self) -> None:
+        """Write what comes before all else of this life, if that was not done."""
+        first, self._first = self._first, None
+        if first is None:
+            return
+        try:
+            await self.commit(Commit(facts=(first(),)))
+        except BaseException:
+            self._first = first
+            raise
 
     async def _append(self, append: Append, commit: Commit) -> None:
         """Append to the session's stream, and in the same batch to those of projects."""

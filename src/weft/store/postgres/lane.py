@@ -116,6 +116,10 @@ class WriteLane:
         self._jobs.append(job)
         self._wake.set()
 
+    def is_last(self, job: Job) -> bool:
+        """Whether a job waits, and nothing was handed in after it."""
+        return bool(self._jobs) and self._jobs[-1] is job
+
     async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Do `work` in its turn, in a transaction."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()

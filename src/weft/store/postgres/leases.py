@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import msgspec
 
 from weft.errors import Owned
-from weft.store.base import Lease, SessionRow
+from weft.store.base import READER_VERSION, Lease, SessionRow
 from weft.store.checks import check_reader, owned_error
 from weft.store.postgres.connection import Connection
 from weft.store.postgres.registration import ProcessRegistration, owners
 from weft.store.postgres.settings import LeaseTimes
-from weft.store.postgres.text_codec import stored
+from weft.store.postgres.text_codec import loaded, stored
 
 _ADD = """
     insert into streams (tenant, name) select $1, n.name from unnest($2::text[]) n(name)
@@ -39,6 +39,33 @@ _FREE = """
     from unnest($3::text[], $4::bigint[]) l(name, fence)
     where s.tenant = $1 and s.process_no = $2 and s.name = l.name and s.fence = l.fence
 """
+_LEAVE = _FREE.replace("set process_no = null", "set process_no = $5")
+_ADOPT = """
+    with recursive dead as materialized (
+        select p.process_no from processes p
+        where p.tenant = $1 and p.process_no <> $2 and p.address like 'http%'
+          and not is_alive_v1(p.tenant, p.process_no, $3, $4)
+        union all select $5::bigint
+    ), roots as materialized (
+        select s.stream_no, s.name from streams s
+        join sessions k on k.tenant = s.tenant and k.stream_no = s.stream_no
+        where s.tenant = $1 and s.process_no in (select process_no from dead) and not k.is_child
+          and k.min_reader <= $8 and ($9::text is null or s.name = $9)
+        order by s.name limit $6 for update of s skip locked
+    ), family as (
+        select stream_no, name from roots
+        union
+        select s.stream_no, s.name from family f
+        join sessions k on k.tenant = $1 and k.parent_id = f.name and k.is_child
+        join streams s on s.tenant = k.tenant and s.stream_no = k.stream_no
+        where s.process_no in (select process_no from dead)
+    )
+    update streams s set fence = s.fence + 1, process_no = $2, taken = $7
+    from family f where s.tenant = $1 and s.stream_no = f.stream_no returning s.name, s.fence
+"""
+"""A session and those that work for it are taken together: their host died, or left them."""
+LEFT = -1
+"""In the place of a process that holds a lease: it was left for the next host that looks."""
 _HELD = """
     select fence, process_no from streams
     where tenant = $1 and name = $2 and process_no is not null
@@ -121,6 +148,36 @@ async def release(
     """Give leases back, those that are still ours."""
     names = [stored(lease.stream) for lease in leases]
     await db.execute(_FREE, *registration.key, names, [lease.fence for lease in leases])
+
+
+async def leave(db: Connection, registration: ProcessRegistration, leases: Sequence[Lease]) -> None:
+    """Leave leases for the next host that looks, those that are still ours."""
+    names = [stored(lease.stream) for lease in leases]
+    fences = [lease.fence for lease in leases]
+    await db.execute(_LEAVE, *registration.key, names, fences, LEFT)
+
+
+async def adopt(
+    db: Connection,
+    registration: ProcessRegistration,
+    times: LeaseTimes,
+    limit: int,
+    now: float,
+    only: str | None,
+) -> list[Lease]:
+    """Take what dead hosts held, and what was left; of one session, or of some."""
+    found = await db.fetch(
+        _ADOPT,
+        *registration.key,
+        times.ttl_seconds,
+        times.grace_seconds,
+        LEFT,
+        limit,
+        now,
+        READER_VERSION,
+        None if only is None else stored(only),
+    )
+    return [Lease(loaded(row["name"]), row["fence"], registration.owner) for row in found]
 
 
 async def lease_of(db: Connection, tenant: int, times: LeaseTimes, stream: str) -> Lease | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
-from weft.store.base import Owner
+import asyncpg
+
+from weft.store.base import Owner, StoreHost
 from weft.store.postgres.connection import Connection
-from weft.store.postgres.settings import PostgresSettings
+from weft.store.postgres.settings import LeaseTimes, PostgresSettings
 
 LOCK_CLASS = 1465206900
 """Of advisory locks: "Weft"."""
@@ -127,6 +129,12 @@ class ProcessRegistration:
         self.owner = owner
         await self.register(db)
 
+    async def publish_load(self, db: Connection, load: float) -> None:
+        """Tell others how busy this process is."""
+        await db.execute(
+            "update processes set load = $3 where tenant = $1 and process_no = $2", *self.key, load
+        )
+
     async def age(self, db: Connection) -> None:
         """Let the last sign of life be long ago."""
         await db.execute(
@@ -145,7 +153,23 @@ class ProcessRegistration:
             )
 
 
+_HOSTS = """
+    select {columns}, load from processes p
+    where p.tenant = $1 and p.address like 'http%' and is_alive_v1(p.tenant, p.process_no, $2, $3)
+    order by p.process_no
+"""
 _COLUMNS = "process_no, process_id, pid, started, host, boot_id, address, accepting"
+
+
+async def hosts(db: Connection, tenant: int, times: LeaseTimes) -> list[StoreHost]:
+    """The living processes that take commands over a network."""
+    query = _HOSTS.format(columns=_COLUMNS)
+    rows = await db.fetch(query, tenant, times.ttl_seconds, times.grace_seconds)
+    return [StoreHost(owner=_owner(row), load=row["load"]) for row in rows]
+
+
+def _owner(row: asyncpg.Record) -> Owner:
+    return Owner(**{name: row[name] for name in Owner.__struct_fields__})
 
 
 async def owners(db: Connection, tenant: int, process_nos: list[int]) -> dict[int, Owner]:
@@ -155,7 +179,4 @@ async def owners(db: Connection, tenant: int, process_nos: list[int]) -> dict[in
         tenant,
         process_nos,
     )
-    return {
-        row["process_no"]: Owner(**{name: row[name] for name in Owner.__struct_fields__})
-        for row in rows
-    }
+    return {row["process_no"]: _owner(row) for row in rows}

@@ -88,6 +88,12 @@ class SideChannel:
 
     # -- the lock
 
+    @property
+    def holds_lock(self) -> bool:
+        """Whether the lock is held, as far as this side knows."""
+        is_open = self._db is not None and not self._db.is_closed()
+        return is_open and self._locked == self._registration.process_no
+
     async def _hold(self) -> None:
         """Hold the lock of this process, on whatever connection there is."""
         db = await self._living()

@@ -13,6 +13,7 @@ import msgspec
 from weft.clock import Clock, SystemClock
 from weft.errors import StoreError
 from weft.ids import BlobId, NodeId, SessionId, new_id
+from weft.store.address import is_over_network
 from weft.store.base import (
     Append,
     Draft,
@@ -25,6 +26,7 @@ from weft.store.base import (
     SearchHit,
     SessionRow,
     Snapshot,
+    StoreHost,
 )
 from weft.store.checks import check_appends, check_leasable, check_overwritable
 from weft.store.drafts import DraftPiece, ended_drafts, joined_drafts
@@ -39,8 +41,8 @@ from weft.store.postgres.connection import (
     explained,
     server_settings,
 )
-from weft.store.postgres.lane import AppendJob, DraftJob, WriteLane
-from weft.store.postgres.registration import ProcessRegistration
+from weft.store.postgres.lane import AppendJob, DraftJob, WorkJob, WriteLane
+from weft.store.postgres.registration import ProcessRegistration, hosts
 from weft.store.postgres.settings import LeaseTimes, PostgresSettings
 from weft.store.postgres.side_channel import SideChannel
 from weft.store.postgres.store_tasks import StoreTasks
@@ -66,6 +68,9 @@ class PostgresStore(QueuedStore):
         super().__init__(this_process(new_id("prc", now), started=now), clock)
         self.is_shared = True
         self._settings = settings
+        self.tenant = settings.tenant
+        self._given_back: ReturnedLeases | None = None
+        """The last ones, which may still wait."""
         self._registration: ProcessRegistration
         self._lane: WriteLane
         self._side: SideChannel
@@ -108,8 +113,12 @@ class PostgresStore(QueuedStore):
         self._side.open()
 
     def lease_seconds_left(self) -> float:
+        times = self._settings.times
+        # A lock that is lost lets others take over sooner.  The guard begins two seconds before the
+        # end; of the grace one must do, or each lost connection would end all turns at once.
+        most = times.ttl_seconds if self._side.holds_lock else times.grace_seconds + 1.0
         # Counted from before the question was sent: the database noted it later than that.
-        return self._settings.times.ttl_seconds - self._registration.silent_seconds
+        return min(most, times.ttl_seconds) - self._registration.silent_seconds
 
     # -- the core
 
@@ -151,7 +160,31 @@ class PostgresStore(QueuedStore):
         )
 
     async def release_lease(self, lease: Lease) -> None:
-        await self.release_leases([lease])
+        await self._give_back(lease, is_left=False)
+
+    async def leave_lease(self, lease: Lease) -> None:
+        # Of a server alone: what a command line was at is its user's to go on with.
+        await self._give_back(lease, is_left=is_over_network(self.owner.address))
+
+    async def _give_back(self, lease: Lease, *, is_left: bool) -> None:
+        """Give a lease back, in one statement with those that are given back meanwhile: a host
+        that is drained has hundreds.
+        """
+        self._check_open()
+        batch = self._given_back
+        # Never before anything that was handed in earlier: an append must find its lease.
+        if batch is None or not self._lane.is_last(batch.job):
+            batch = self._given_back = ReturnedLeases(self._registration)
+            self._lane.submit(batch.job)
+        (batch.left if is_left else batch.free).append(lease)
+        # One of several that wait: a cancel is that one's alone.
+        await asyncio.shield(batch.job.future)
+
+    async def adopt(self, limit: int = 50, *, only: str | None = None) -> list[Lease]:
+        times, now = self._settings.times, self._clock.now()
+        return await self._work(
+            lambda db: leases.adopt(db, self._registration, times, limit, now, only)
+        )
 
     async def release_leases(self, given_back: Sequence[Lease]) -> None:
         await self._work(lambda db: leases.release(db, self._registration, given_back))
@@ -263,6 +296,12 @@ class PostgresStore(QueuedStore):
     async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
         return await self._ask(reader.load_snapshot, stream, version)
 
+    async def publish_load(self, load: float) -> None:
+        await self._work(lambda db: self._registration.publish_load(db, load))
+
+    async def hosts(self) -> list[StoreHost]:
+        return await self._ask(hosts, self._settings.times)
+
     async def _publish_owner(self) -> None:
         await self._work(lambda db: self._registration.publish(db, self.owner))
 
@@ -328,6 +367,23 @@ class PostgresStore(QueuedStore):
 
     def _on_drafts(self, freed: int) -> None:
         self._draft_bytes -= freed
+
+
+class ReturnedLeases:
+    """Leases that are given back in one go."""
+
+    def __init__(self, registration: ProcessRegistration) -> None:
+        self._registration = registration
+        self.free: list[Lease] = []
+        self.left: list[Lease] = []
+        """Those of sessions whose turn goes on by itself."""
+        self.job = WorkJob(self._give, asyncio.get_running_loop().create_future())
+
+    async def _give(self, db: Connection) -> None:
+        if self.free:
+            await leases.release(db, self._registration, self.free)
+        if self.left:
+            await leases.leave(db, self._registration, self.left)
 
 
 def _piece(node: str, column: str, chunk: bytes) -> DraftPiece:
