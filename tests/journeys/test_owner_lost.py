@@ -189,10 +189,17 @@ async def test_an_owner_that_falls_silent_is_named(
             await there.add_system_message("hello?")
 
 
+async def locked(*given: object, **more: object) -> None:
+    raise StoreUnavailable("the database is locked by a process that is suspended")
+
+
+@pytest.mark.parametrize("is_in_commit", [False, True])
 async def test_what_a_silent_owner_may_have_taken_is_not_said_to_have_never_begun(
-    shared_world: World, monkeypatch: pytest.MonkeyPatch
+    shared_world: World, monkeypatch: pytest.MonkeyPatch, is_in_commit: bool
 ) -> None:
-    """It lies in the socket of a suspended process, which reads it when it is woken up."""
+    """It lies in the socket of a suspended process, which reads it when it is woken up; that
+    process may have been suspended in the middle of a commit, so that the store is locked.
+    """
     monkeypatch.setattr(socket_client, "ASK_EVERY_SECONDS", 0.05)
     monkeypatch.setattr(socket_client, "SILENCE_SECONDS", 0.2)
     monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.2)
@@ -211,10 +218,15 @@ async def test_what_a_silent_owner_may_have_taken_is_not_said_to_have_never_begu
             listening._find = never
             for client in listening._clients:
                 client._find = never
-            with pytest.raises(SessionInterrupted, match="does not answer"):
+            if is_in_commit:
+                monkeypatch.setattr(SqliteStore, "lease_of", locked)
+                monkeypatch.setattr(SqliteStore, "take_lease", locked)
+                monkeypatch.setattr(SqliteStore, "take_leases", locked)
+            why = "is locked" if is_in_commit else "does not answer"
+            with pytest.raises(SessionInterrupted, match=why):
                 await there.send_message("a")
             # Nobody took this one: there is no way to the owner any more.
-            with pytest.raises(Owned, match="does not answer"):
+            with pytest.raises(StoreUnavailable if is_in_commit else Owned, match=why):
                 await there.send_message("b")
 
 

@@ -14,7 +14,15 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from weft.api.options import MessageOptions, refuse_unknown
-from weft.errors import Owned, OwnerLost, SessionInterrupted, SessionStopped, UsageError
+from weft.errors import (
+    Owned,
+    OwnerLost,
+    SessionInterrupted,
+    SessionStopped,
+    StoreError,
+    UsageError,
+    WeftError,
+)
 from weft.ids import InputId, SessionId, new_id
 from weft.runtime.ports.local import UNLOADED
 from weft.runtime.session_host import SessionHost
@@ -113,14 +121,16 @@ class SessionBase:
         while True:
             try:
                 port = await self._port()
-            except Owned as error:
+            except WeftError as error:
+                # Of any kind: an owner that was suspended in the middle of a commit has the whole
+                # store locked.
                 self._interrupt(command, error, may_have_begun)
                 raise
             if not port.lives_here:
                 command = self._repeatable(command)
             try:
                 return CarriedCommand(port, command, await way(port, command))
-            except Owned as error:
+            except (Owned, StoreError) as error:
                 self._interrupt(command, error, may_have_begun)
                 raise
             except SessionStopped:
@@ -135,7 +145,7 @@ class SessionBase:
                 may_have_begun = may_have_begun or error.was_sent
                 command = resumed(command)
 
-    def _interrupt(self, command: Command[Any], error: Owned, may_have_begun: bool) -> None:
+    def _interrupt(self, command: Command[Any], error: WeftError, may_have_begun: bool) -> None:
         """Raise what is true of a message that lies in the socket of a suspended process: it was
         sent, and will be read when that goes on.
         """
