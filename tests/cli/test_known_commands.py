@@ -213,3 +213,13 @@ async def test_a_new_title_is_said(app: App) -> None:
         await talk.say("hello")
         talk.screen.typed("/title Greetings")
         await talk.screen.noted("this conversation is called 'Greetings' now")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+async def test_a_search_names_its_keys_in_any_window(tmp_path: Path, columns: int) -> None:
+    async with driven_screen(tmp_path, columns=columns) as driven:
+        await driven.type(f"a long story{ENTER}")
+        await driven.type("\x12story")
+        row = next(row for row in driven.terminal.text.split("\n") if "search: story" in row)
+        assert all(key in row for key in ("Ctrl+R", "Enter", "Esc"))
+        assert "…" not in row

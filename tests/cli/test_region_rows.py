@@ -260,8 +260,8 @@ def test_the_queue_says_when_and_how_to_get_it_back() -> None:
         "  after  › late",
     ]
     assert len(rows.queue(hints=False)) == 2
-    narrow = Turn(live(queue=[QueuedInput(entry_id="a", text="this")])).rows(40)
-    assert narrow.queue(hints=True)[1] == "         Up edits · Esc brings them back"
+    narrow = Turn(live(queue=[QueuedInput(entry_id="a", text="this")])).rows(39)
+    assert narrow.queue(hints=True)[1] == "         Up edits · Esc returns them"
 
 
 def test_nothing_in_flight_takes_no_row() -> None:

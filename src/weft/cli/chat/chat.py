@@ -644,6 +644,7 @@ class Chat:
             # `follow` returns only when the subscription stands, so that nothing the caller does
             # next can happen unseen.
             events = await self._events_of(session, after)
+            self.tally.open(view.live.cost_usd)
             task_status.started()
             async with (
                 self._app.host.waiting(session.id),
@@ -664,7 +665,7 @@ class Chat:
                     blocks = view.take(await whole(event, self._app))
                     if isinstance(event, SystemNote):
                         blocks = self._with_keys(blocks)
-                    self.tally.take(event, blocks)
+                    self.tally.take(event, blocks, view.live.cost_usd)
                     is_shown = isinstance(event, FactBase) and event.seq <= shown
                     if blocks and not is_shown:
                         self.screen.show(*blocks)

@@ -17,10 +17,23 @@ class ChatTally:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._turns = 0
+        self._spent: float | None = 0.0
+        """By this chat, in all its conversations; None when a price is not known."""
+        self._before: float | None = 0.0
+        """What the conversation had cost when it was last looked at."""
         self._files: dict[str, tuple[int, int]] = {}
 
-    def take(self, event: Event, blocks: list[AnyBlock]) -> None:
-        """Take in one more event, and the blocks that it gave."""
+    def open(self, cost_usd: float | None) -> None:
+        """Another conversation is shown; what it cost before is not of this chat."""
+        self._before = cost_usd
+
+    def take(self, event: Event, blocks: list[AnyBlock], cost_usd: float | None) -> None:
+        """Take in one more event, the blocks that it gave, and what the conversation cost now."""
+        if cost_usd is None or self._before is None or self._spent is None:
+            self._spent = None
+        else:
+            self._spent += max(0.0, cost_usd - self._before)
+        self._before = cost_usd
         self._turns += isinstance(event, TurnFinished)
         for block in blocks:
             # Only what an edit shows: what a command changed is not counted line by line.
@@ -34,12 +47,12 @@ class ChatTally:
         before = self._files.get(path, (0, 0))
         self._files[path] = (before[0] + added, before[1] + removed)
 
-    def text(self, *, seconds: float, cost_usd: float | None) -> str:
+    def text(self, *, seconds: float) -> str:
         """`12 turns · 7 min · $0.07 · calc.py +1 −1`; nothing for a chat without a turn."""
         if not self._turns:
             return ""
         time = long_duration(seconds if seconds < 60 else seconds // 60 * 60)
-        parts = [count_of(self._turns, "turn"), time, money(cost_usd)]
+        parts = [count_of(self._turns, "turn"), time, money(self._spent)]
         parts += [
             f"{path} +{added} −{removed}"
             for path, (added, removed) in list(self._files.items())[:FILES]

@@ -247,7 +247,7 @@ class ChatStart:
         if session is None or self._arguments.flag("ephemeral"):
             return ""
         seconds = SystemClock().monotonic() - self._began
-        said = chat.tally.text(seconds=seconds, cost_usd=chat.live.cost_usd)
+        said = chat.tally.text(seconds=seconds)
         lines = [*([said] if said else []), f"Resume with: weft -c   (weft -r {session.id})"]
         return "\n" + "\n".join(lines)
 

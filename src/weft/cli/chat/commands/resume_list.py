@@ -10,6 +10,7 @@ import msgspec
 from weft.api.manager import SessionRow
 from weft.cli.chat.commands.command_group import CommandChat
 from weft.cli.chat.commands.turn_outline import clock_time
+from weft.cli.chat.paint.text_cells import fit
 from weft.cli.chat.paint.tool_cards import money
 from weft.cli.chat.screens.list_question import ListAnswer, ListKey, ListQuestion, ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
@@ -141,7 +142,7 @@ class ResumeList:
         title = clean_line(row.title or row.first_prompt) or row.id
         chosen = await self._chat.screen.choose(
             ChoiceQuestion(
-                title=f"Delete “{title[:60]}” for good?",
+                title=f"Delete “{fit(title, 60)}” for good?",
                 rows=(ChoiceRow("No, keep it", key="n"), ChoiceRow("Yes, delete it", key="y")),
                 hint="Esc keeps it",
             )

@@ -10,6 +10,7 @@ from weft.api import RewindPlan
 from weft.api.session import Session
 from weft.cli.chat.commands.command_group import CommandChat
 from weft.cli.chat.commands.turn_outline import TurnOutline, summed, turn_outlines
+from weft.cli.chat.paint.text_cells import fit
 from weft.cli.chat.screens.list_question import ListKey, ListQuestion, ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.errors import UsageError
@@ -78,7 +79,7 @@ class RewindList:
         """Go back to before a message; False when the user goes back to the list."""
         turn = self._turns[row]
         back = len(self._turns) - row
-        title = f"→ Before “{turn.label[:NAMED]}” ({count_of(back, 'turn')} back)"
+        title = f"→ Before “{fit(turn.label, NAMED)}” ({count_of(back, 'turn')} back)"
         edits = summed(edit for each in self._turns[row:] for edit in each.files)
         asked = RewindQuestion(self._chat, self._session, turn.parent, title, edits=edits)
         return await asked.ask(turn.text)

@@ -785,7 +785,7 @@ class TerminalScreen(ChatScreen):
         return self.input.rows(width=width, limit=input_limit(self._size), styles=self._styles)
 
     def _status(self, width: int) -> str:
-        notice = self.input.search_notice or self._notice[0] or self.input.mode_notice
+        notice = self.input.search_notice(width) or self._notice[0] or self.input.mode_notice
         own = self._status_command.line if self._status_command is not None else ""
         if own and not notice:
             return self._styles("quiet", fit(f" {own}", width))

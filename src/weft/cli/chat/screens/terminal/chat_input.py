@@ -12,7 +12,7 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
-from weft.cli.chat.paint.text_cells import word_wrap
+from weft.cli.chat.paint.text_cells import cells, word_wrap
 from weft.cli.chat.screens.completion import ChatCompleter
 from weft.cli.chat.screens.line_input.editing_keys import ShellKeys, edit
 from weft.cli.chat.screens.line_input.history_search import HistorySearch
@@ -622,13 +622,14 @@ class ChatInput:
         self._had_queue = has_queue
         return self._hints <= QUEUE_HINTS
 
-    @property
-    def search_notice(self) -> str:
-        """What the status line says of a search."""
+    def search_notice(self, width: int) -> str:
+        """What the status line says of a search; only the keys where room is short."""
         if self._search is None:
             return ""
         found = "" if self._search.match is not None else " · no match"
-        return f"search: {self._search.words}{found} · Ctrl+R older · Enter takes it · Esc"
+        said = f"search: {self._search.words}{found}"
+        whole = f"{said} · Ctrl+R older · Enter takes it · Esc"
+        return whole if cells(whole) < width else f"{said} · Ctrl+R · Enter · Esc"
 
     @property
     def mode_notice(self) -> str:

@@ -13,7 +13,7 @@ OUTPUT_ROWS = 4
 THOUGHT_ROWS = 2
 WIDEST_THOUGHT = 118
 """Longer rows are hard to read; answers keep to the same."""
-QUEUE_HINTS = ("Up edits · Esc stops and brings them back", "Up edits · Esc brings them back")
+QUEUE_HINTS = ("Up edits · Esc stops and brings them back", "Up edits · Esc returns them")
 """The longest that fits is shown."""
 QUEUE_ROWS = 3
 RETRY_ROWS = 3
