@@ -15,10 +15,12 @@ from typing import Any
 
 from bench.bench_page import PAGE, page_world
 from bench.logs import answered_turn, stamped, write_facts
+from bench.process_times import ProcessTimes
 from bench.scenes import run as run_async
 from bench.table import Row
 from weft.events import Fact, SessionCreated
 from weft.ids import NodeId, SessionId
+from weft.session.log.load import keep_snapshot, load_state
 from weft.store.sqlite import open_sqlite
 
 MESSAGES = 100_000
@@ -64,6 +66,8 @@ async def _write(base: Path) -> None:
     folder.mkdir(parents=True)
     store = await open_sqlite(folder / "weft.db")
     await write_facts(store, SESSION, stamped(SESSION, _facts(base)))
+    # As its own process leaves it: it keeps one every now and then, and when it ends.
+    await keep_snapshot(await load_state(SESSION, store), store)
     await store.aclose()
 
 
@@ -78,14 +82,17 @@ def _facts(base: Path) -> Any:
 
 async def _opened(page: Any) -> list[Row]:
     await page.locator(".session-row").wait_for()
-    started = time.perf_counter()
+    before, started = ProcessTimes.of_children(), time.perf_counter()
     await page.locator(".session-row .open").click()
     await page.locator(".chat .turn").first.wait_for()
     first = (time.perf_counter() - started) * 1000
+    opening = ProcessTimes.of_children().since(before)
     await page.locator(".track .ring-here").wait_for(timeout=60_000)
     with_thread = (time.perf_counter() - started) * 1000
     on_open = await page.evaluate("Math.max(0, ...tasks)")
+    before = ProcessTimes.of_children()
     found = await page.evaluate(FRAMES % SCROLLS)
+    scrolling = ProcessTimes.of_children().since(before)
     times = sorted(found["times"])
     started = time.perf_counter()
     await page.locator(".track").press("Home")
@@ -94,11 +101,14 @@ async def _opened(page: Any) -> list[Row]:
     heap = await page.evaluate("performance.memory.usedJSHeapSize / 1e6")
     return [
         Row(f"page, {MESSAGES:,} messages, opened", first, "ms", limit=1_000),
+        Row("the same, processor time of the server", 1000 * opening["server"], "ms"),
+        Row("the same, processor time of the page", 1000 * opening["main"], "ms"),
         Row("page, its thread drawn", with_thread, "ms"),
         Row("longest task while it opens", on_open, "ms"),
         Row("frame while scrolling, p95", times[int(len(times) * 0.95)], "ms", limit=33),
+        Row("the same, processor time, mean", 1000 * scrolling["main"] / SCROLLS, "ms"),
         Row("longest task while scrolling", found["longest"], "ms", limit=50),
-        Row("messages in the document, at most", found["most"], "", limit=120),
+        Row("messages in the document, at most", found["most"], "", limit=60),
         Row("looked at its first turn", looked, "ms"),
         Row("memory of the page", heap, "MB", limit=80),
     ]

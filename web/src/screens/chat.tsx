@@ -22,8 +22,13 @@ import { Calls, WritingCall } from "./tools.tsx";
 
 const McpQuestions = lazy(() => import("./mcp.tsx"), "McpQuestions");
 const NEAR_END = 40;
-/** Turns in the document at once; more are read and drawn as you scroll. */
-const DRAWN = 24;
+/** Turns in the document at first, and at most: sixty messages. More are read and drawn as you scroll. */
+const DRAWN = 15;
+const MOST_DRAWN = 30;
+/** Turns that are drawn anew at once: few, so that a frame takes no longer for them. */
+const STEP = 5;
+/** How near an edge of what is drawn may come before more is drawn, in pixels. */
+const NEAR_EDGE = 700;
 const MOST_AHEAD = 40;
 
 interface TurnRows {
@@ -124,8 +129,8 @@ export function Chat(): JSX.Element {
       if (end - drawn.value <= 0 && !(await readEarlier())) return;
       hold();
       // No more than there are: what is left out at the end is counted from there.
-      drawn.value = Math.min(drawn.value + DRAWN, isNow ? turns.value.length : end + DRAWN);
-      left.value = Math.max(0, drawn.value - 2 * DRAWN);
+      drawn.value = Math.min(drawn.value + STEP, isNow ? turns.value.length : end + STEP);
+      left.value = Math.max(0, drawn.value - MOST_DRAWN);
     } finally {
       reading.current = false;
     }
@@ -136,11 +141,11 @@ export function Chat(): JSX.Element {
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
     sticks.current = isNow && left.value === 0 && below <= NEAR_END;
     if (sticks.current) isBelow.value = false;
-    if (box.scrollTop < 300) void earlier();
-    else if (below < 300 && left.value > 0) {
+    if (box.scrollTop < NEAR_EDGE) void earlier();
+    else if (below < NEAR_EDGE && left.value > 0) {
       hold();
-      left.value = Math.max(0, left.value - DRAWN);
-      drawn.value = left.value + 2 * DRAWN;
+      left.value = Math.max(0, left.value - STEP);
+      drawn.value = left.value + MOST_DRAWN;
     }
   };
   const toEnd = (): void => {
