@@ -9,7 +9,7 @@ import pytest
 from scripts.build_page import ROOT
 
 from tests.support.page_browser import PageView, browsing
-from tests.support.page_stage import PageStage, PastClock
+from tests.support.page_stage import PageStage, PastClock, stage_model
 from tests.support.served_world import ServedWorld, serving
 from tests.support.world import World
 from weft.providers.script import CallTool
@@ -64,10 +64,6 @@ async def with_data(view: PageView, served: ServedWorld, made: dict[str, Any]) -
         await page.evaluate("hash => { location.hash = hash }", address)
         await page.locator(ready).first.wait_for()
         found += await violations(view)
-    plan = await stage.plan()
-    await page.evaluate("hash => { location.hash = hash }", f"#/s/{plan}/plan")
-    await page.get_by_role("button", name="Edit: File of step 1").click()
-    found += await violations(view)
     await page.evaluate("hash => { location.hash = hash }", f"{at}/decisions")
     await page.get_by_role("button", name="New…").click()
     found += await violations(view)
@@ -127,3 +123,22 @@ async def test_axe_finds_nothing_on_any_screen(plain_world: World, look: str) ->
         assert found == [], "\n".join(found)
         wide = await view.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+async def test_axe_finds_nothing_on_a_plan_that_waits_and_is_edited(
+    plain_world: World, look: str
+) -> None:
+    async with (
+        serving(plain_world, stage_model(), page=PAGE) as served,
+        browsing(served, phone=look == "phone", dark=look == "dark") as view,
+    ):
+        session = await PageStage(served, PastClock(0)).plan()
+        await view.open(session, "plan")
+        await view.page.get_by_role("button", name="Edit: File of step 1").click()
+        await view.page.get_by_role("textbox", name="File of step 1").fill("src/other.py")
+        await view.page.keyboard.press("Enter")
+        await view.page.locator(".step", has_text="src/other.py").wait_for()
+        await view.page.get_by_role("button", name="Edit: Check of step 2").click()
+        await view.page.evaluate(await anyio.Path(AXE).read_text(encoding="utf-8"))
+        assert await violations(view) == []

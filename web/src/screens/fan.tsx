@@ -45,7 +45,7 @@ export function Fan(): JSX.Element {
     <div class="fan">
       <div class="fan-main" tabIndex={-1}>
         <div class="fan-head"><div><h2>{view.prompt}</h2><p class="dim">{agent ? `Agent ${agent}, isolated` : count(view.planned, "candidate")}{view.verify_command ? <> · verify <code>{view.verify_command}</code></> : null}{where ? ` · ${where}` : ""} · {money(cost)}</p></div><span class="push" />{others.length > 1 ? <Menu label="Others" items={others} onChoose={(value) => go("fan", undefined, { fan: value })}>{count(others.length, "task")}<Icon name="down" size={12} /></Menu> : null}
-          {stopped.length ? <Button onClick={() => void attempt(send<FanView>("POST", of(id, "fan", view.id, "resume"), {})).then((found) => { if (found) fan.value = found; })}>Go on with {stopped.length}</Button> : null}
+          {stopped.length ? <Button onClick={() => void attempt(send<FanView>("POST", of(id, "fan", view.id, "resume"), {})).then((found) => { if (found) fan.value = found; })}>Resume {stopped.length}</Button> : null}
           {view.is_settled ? null : <Button icon="stop" onClick={() => void attempt(send("POST", of(id, "fan", view.id, "stop"), {}))}>Stop the rest</Button>}</div>
         <Table view={view} chosen={chosen?.index ?? 0} choose={(index) => { open.value = index; }} />
         {chosen ? <Compared id={id} view={view} chosen={chosen} choose={(index) => { open.value = index; }} /> : null}

@@ -116,7 +116,7 @@ function Editable({ step, at, field, waits, change, class: look = "" }: { step: 
     words.value = null;
     if (given !== null && given !== text) change(field, given);
   };
-  if (words.value === null) return <button type="button" class={`edit ${code ? "mono" : ""} ${look}`} title="Edit" aria-label={`Edit: ${name}`} onClick={() => { words.value = text; }}>{shown}</button>;
+  if (words.value === null) return <button type="button" class={`edit ${code ? "mono" : ""} ${look}`} title="Edit" onClick={() => { words.value = text; }}><span class="sr">Edit: {name}: </span>{shown}</button>;
   return (
     <form class="say" onSubmit={(event) => { event.preventDefault(); save(); }}>
       {field === "action"

@@ -244,11 +244,11 @@ function StatusWords({ screen }: { screen: Screen }): JSX.Element | null {
   if (!slice.id.value) return null;
   const asks = (slice.requests.value?.length ?? 0) > 0;
   const status = slice.status.value;
-  if (screen === "compare") return <span class="status"><Icon name="swap" />Comparing two branches</span>;
   if (asks || slice.plan.value?.approved === null) {
     const words = asks ? "Waiting for you" : "Plan waits for you";
     return <button type="button" class="status" onClick={() => { looking.value = null; go(asks ? "chat" : "plan"); }}><Mark name="needs" label="" />{words}</button>;
   }
+  if (screen === "compare") return <span class="status"><Icon name="swap" />Comparing two branches</span>;
   if (looking.value !== null) {
     const at = (tree.value?.line.indexOf(looking.value) ?? 0) + 1;
     return <span class="status"><Icon name="eye" /><span class="words">Looking at turn {at}</span>{screen === "tree" ? <Button small keys="Esc" class="desktop" onClick={() => { looking.value = null; }}>Back to now</Button> : null}</span>;
