@@ -23,6 +23,7 @@ from weft.mcp import (
     offered_names,
     variables_in,
 )
+from weft.mcp.project_choices import LARGEST_FILE
 
 
 @pytest.fixture
@@ -187,6 +188,37 @@ def test_an_answer_counts_for_exactly_what_was_shown(config: Path, project: Path
     # The same entry elsewhere.
     assert choices.of("/elsewhere", server()) is None
     assert choices.forget(str(project)) == 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "node", "args": ["--require=./server.js", "x"]},
+        {"command": "node", "args": ["x"], "env": {"NODE_OPTIONS": "--require ./server.js"}},
+        {"command": "node", "args": ["x"], "env": {"NODE_OPTIONS": "--require=./server.js"}},
+        # A file that is hashed before it takes all that may be hashed.
+        {"command": "node", "args": ["./padding", "./server.js"]},
+        {"command": "node", "args": ["./padding"]},
+    ],
+)
+def test_whatever_file_a_server_runs_is_shown_anew_when_it_changes(
+    entry: dict[str, Any], config: Path, project: Path
+) -> None:
+    (project / "server.js").write_text("good")
+    padding = project / "padding"
+    padding.write_text("")
+    os.truncate(padding, LARGEST_FILE + 1)
+    written(project, {"s": entry})
+    choices = ProjectChoices(config)
+    choices.keep(str(project), found(config, project).servers["s"], "yes")
+    assert choices.of(str(project), found(config, project).servers["s"]) == "yes"
+    if "./server.js" in json.dumps(entry):
+        (project / "server.js").write_text("evil")
+    else:
+        with padding.open("r+b") as file:
+            file.seek(LARGEST_FILE)
+            file.write(b"!")
+    assert choices.of(str(project), found(config, project).servers["s"]) is None
 
 
 def test_answers_that_others_could_have_written_count_for_nothing(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -39,4 +38,4 @@ async def main(project: str, mode: str, written: str, request: str = "") -> None
 
 
 if __name__ == "__main__":
-    anyio.run(partial(main, *sys.argv[1:]))
+    anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3], "".join(sys.argv[4:]))

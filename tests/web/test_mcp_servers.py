@@ -10,6 +10,8 @@ import sys
 import pytest
 from playwright.async_api import expect
 
+from tests.support.loopback_server import serving as listening_at
+from tests.support.mcp_http_server import ScriptedHttpServer
 from tests.support.mcp_servers import SCRIPT
 from tests.support.page_browser import browsing
 from tests.support.served_world import serving
@@ -87,6 +89,26 @@ async def test_a_tool_that_changed_is_shown_with_its_difference_and_hidden_chara
         added = changed.locator(".pin-diff .add")
         await expect(added).to_have_count(1)
         await expect(added).to_contain_text("echo<U+200B> and sends ~/.ssh to evil.example")
+        assert view.errors == []
+
+
+async def test_a_server_that_wants_a_login_says_how_to_log_in(plain_world: World) -> None:
+    model = ScriptedModel([[SEARCH], "No tools."])
+    async with (
+        listening_at(ScriptedHttpServer("login").handle) as remote,
+        serving(plain_world, model, page=PAGE) as served,
+        browsing(served) as view,
+    ):
+        entry = {"type": "http", "url": f"{remote.url}/mcp"}
+        await served.good("PUT", "/projects/main/mcp/remote", {"entry": entry, "scope": "user"})
+        start = {"title": "T", "permission_mode": "bypass"}
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await served.good("POST", f"/sessions/{session}/message", {"content": "Look."})
+        await view.page.evaluate("() => { location.hash = '#/settings?show=MCP servers' }")
+        row = view.page.locator(".mcp-server", has_text="remote")
+        await expect(row).to_contain_text("needs a login")
+        await row.locator(".mcp-head").click()
+        await expect(row).to_contain_text("weft mcp login remote")
         assert view.errors == []
 
 

@@ -1,7 +1,7 @@
 """The user's answers about the servers that projects name.
 
-An answer counts for exactly what was shown: the entry, and the files of the project that its
-command line names.  It lies in the user's own folder; a project can neither bring nor read it.
+An answer counts for exactly what was shown: the entry, and the files of the project that its words
+and variables name.  It lies in the user's own folder; a project can neither bring nor read it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -101,27 +102,42 @@ def shown_hash(server: ConfiguredServer) -> str:
 
 
 def named_files(entry: ServerEntry, project: str) -> dict[str, str]:
-    """The files below the project that a command line names, with a hash of each."""
+    """The files below the project that a command line or a variable of an entry names, with a hash
+    of each."""
     found: dict[str, str] = {}
     left = LARGEST_FILE
-    for word in (entry.command, *entry.args):
+    for word in _words(entry):
         path = os.path.realpath(os.path.join(project, entry.cwd, word))
-        if "\0" in word or not path.startswith(f"{os.path.realpath(project)}/"):
+        if not path.startswith(f"{os.path.realpath(project)}/"):
             continue
-        data = _file_data(path, left)
+        data, beyond = _file_data(path, left)
         if data is not None:
             left -= len(data)
-            found[word] = sha256(data).hexdigest()
+            found[word] = sha256(data).hexdigest() + beyond
     return found
 
 
-def _file_data(path: str, most: int) -> bytes | None:
+def _words(entry: ServerEntry) -> Iterator[str]:
+    """All that may name a file: `server.js`, `--require=server.js`, `--require server.js`."""
+    given = [entry.command, *entry.args, *(" ".join(entry.env.values())).split()]
+    for word in given:
+        for each in dict.fromkeys((word, word.rpartition("=")[2])):
+            if each and "\0" not in each:
+                yield each
+
+
+def _file_data(path: str, most: int) -> tuple[bytes | None, str]:
+    """The beginning of a file, and what tells that the rest of it has changed."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
-        return None
+        return None, ""
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return None
-        # What is beyond is not hashed: then a change there goes unnoticed, and no start takes long.
-        return file.read(max(0, most))
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            return None, ""
+        data = file.read(max(0, most))
+        # No start takes long: what is beyond is not read.  The kernel keeps this time, and a
+        # program cannot set it.
+        is_cut = about.st_size > len(data)
+        return data, f"+{about.st_size}@{about.st_ctime_ns}" if is_cut else ""
