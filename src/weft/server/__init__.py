@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
     from weft.server.client.remote_app import RemoteApp, RemoteSessions, connect
     from weft.server.client.remote_session import RemoteSession
-    from weft.server.cluster.cluster import ClusterSettings
     from weft.server.cluster.cluster_secret import ClusterSecret
+    from weft.server.cluster.server_cluster import ClusterSettings
     from weft.server.operations import OPERATIONS
     from weft.server.serve import ServerAddress, WeftServer
     from weft.server.server_record import (
@@ -49,7 +49,7 @@ __all__ = [
 
 _HOMES = {
     "ClusterSecret": "cluster.cluster_secret",
-    "ClusterSettings": "cluster.cluster",
+    "ClusterSettings": "cluster.server_cluster",
     "NOT_BUILT": "static",
     "OPERATIONS": "operations",
     "RecordLock": "server_record",

@@ -6,8 +6,8 @@ a route cannot be added that it does not guard.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 from starlette.responses import Response
@@ -18,8 +18,18 @@ from weft.server.errors import RequestRefusal, answer_of
 from weft.server.page_tokens import TokenRole, TokenStore
 from weft.server.rate_limit import RateLimit
 
-if TYPE_CHECKING:  # it imports the operations
-    from weft.server.cluster.cluster import Cluster
+
+class CheckedHop(Protocol):
+    """A request that another server has handed on, as that one tells of it."""
+
+    @property
+    def role(self) -> TokenRole:
+        """What its user may do."""
+        ...
+
+
+CheckHop: TypeAlias = Callable[[str, str, str, str], CheckedHop | None]
+"""From the token, method, target and client of a request; None where no server has signed it."""
 
 CONTENT_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
@@ -80,9 +90,9 @@ class RequestGate:
         allowed: AllowedOrigins,
         tokens: TokenStore,
         clock: Clock,
-        cluster: Cluster | None = None,
+        check_hop: CheckHop | None = None,
     ) -> None:
-        self._cluster = cluster
+        self._check_hop = check_hop
         self._inside = inside
         self._allowed = allowed
         self._tokens = tokens
@@ -180,8 +190,8 @@ class RequestGate:
         query = scope["query_string"].decode("latin-1")
         target = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
         client = headers.get(b"weft-client", "")
-        cluster, method = self._cluster, scope["method"]
-        token = None if cluster is None else cluster.checked_hop(hop, method, target, client)
+        check = self._check_hop
+        token = None if check is None else check(hop, scope["method"], target, client)
         if token is None:
             _count(self._refusals, "all")
             raise RequestRefusal(401, "no_hop", "no server of this cluster has handed this on")

@@ -38,7 +38,7 @@ from weft.server.telemetry.traces import SessionTracer, SpanSink
 from weft.server.web_socket import page_endpoint
 
 if TYPE_CHECKING:  # loaded where there are several servers
-    from weft.server.cluster.cluster import ClusterSettings
+    from weft.server.cluster.server_cluster import ClusterSettings, ServerCluster
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 GRACE_SECONDS: Final = 3
@@ -115,11 +115,16 @@ class WeftServer:
         self.tokens = TokenStore(main.places.servers, self.name, self._clock, password, shared)
         self.tokens.open(forget=forget)
         self.parts = ServerParts(ServedProjects(main, open_other), self.tokens)
+        self.cluster: ServerCluster | None = None
+        """This server among others; None for one that is alone."""
         if cluster is not None:
-            from weft.server.cluster.cluster import Cluster  # few servers are of several
+            from weft.server.cluster.server_cluster import (
+                ServerCluster,
+            )  # few servers are of several
 
             own = f"{address.scheme}://{address.host}:{self.port}"
-            self.parts.cluster = Cluster(cluster, self.parts.projects, own, self._clock)
+            self.cluster = ServerCluster(cluster, self.parts.projects, own, self._clock)
+            self.parts.cluster = self.cluster
         self._page = PageFiles(page or page_folder())
         # What is wrong with a request is told to the caller; the log is for what is wrong with us.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
@@ -154,7 +159,7 @@ class WeftServer:
             names = (self.address.host,)
         port = None if self.address.unix else self.port
         allowed = allowed_origins(names, port, self.address.scheme)
-        cluster = self.parts.cluster
+        cluster = self.cluster
         if cluster is not None:
             # Other servers reach it by a name of its own.
             place = cluster.hosts.address.partition("://")[2]
@@ -162,8 +167,14 @@ class WeftServer:
         page = WebSocketRoute("/api/ws", page_endpoint(self.parts))
         mcp = mcp_route(self.parts.projects.main)
         router = api_router(OPERATIONS, self.parts, [page, mcp, *self._page.routes()])
-        inside = router if cluster is None else cluster.gateway(router)
-        gate = RequestGate(inside, allowed, self.tokens, self._clock, cluster)
+        inside = router if cluster is None else cluster.gateway(router, OPERATIONS)
+        gate = RequestGate(
+            inside,
+            allowed,
+            self.tokens,
+            self._clock,
+            None if cluster is None else cluster.checked_hop,
+        )
         return uvicorn.Config(
             gate,
             loop="none",
@@ -197,8 +208,8 @@ class WeftServer:
                 if self.spans is not None:
                     group.start_soon(SessionTracer(self.parts.projects, self.spans).run)
                 group.start_soon(self._close_in_order)
-                if self.parts.cluster is not None:
-                    await self.parts.cluster.start(group)
+                if self.cluster is not None:
+                    await self.cluster.start(group)
                 # From now on callers wait in the backlog, and are answered.
                 self._socket.listen(BACKLOG)
                 self.is_ready.set()
@@ -208,8 +219,8 @@ class WeftServer:
         finally:
             with anyio.CancelScope(shield=True):
                 await self.parts.projects.aclose()
-                if self.parts.cluster is not None:
-                    await self.parts.cluster.aclose()
+                if self.cluster is not None:
+                    await self.cluster.aclose()
             self._socket.close()
             if self.address.unix:
                 with contextlib.suppress(OSError):
@@ -217,7 +228,7 @@ class WeftServer:
 
     async def _close_in_order(self) -> None:
         await self._stopping.wait()
-        cluster = self.parts.cluster
+        cluster = self.cluster
         if cluster is not None:
             # Readers first: they come back with their cursors, and must not be told of an end.
             self.parts.relays.close()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import anyio
 import anyio.abc
@@ -18,9 +18,6 @@ from weft.server.projects import ServedProjects
 from weft.server.relay import ServerRelays
 from weft.server.repeats import RepeatCache
 from weft.server.telemetry.request_meter import RequestMeter
-
-if TYPE_CHECKING:  # loaded where there are several servers
-    from weft.server.cluster.cluster import Cluster
 
 MOST_CLIENTS: Final = 1_000
 """Clients that are held; the one that was quiet for longest is forgotten, and attaches again."""
@@ -91,6 +88,31 @@ class AttachedClients:
         self._held.pop(client, None)
 
 
+class PageCluster(Protocol):
+    """This server among others, as its operations use it."""
+
+    @property
+    def accepting(self) -> bool:
+        """Whether it takes further sessions."""
+        ...
+
+    def frames(
+        self,
+        parts: ServerParts,
+        name: str,
+        after: int | None,
+        lost: Callable[[], None],
+        *,
+        role: str,
+    ) -> AsyncGenerator[str]:
+        """The events of a session, wherever it is."""
+        ...
+
+    async def detach(self, session_id: str, client: str, role: str) -> None:
+        """Detach a page's client from a session of another server."""
+        ...
+
+
 class ServerParts:
     """What the operations of a server share."""
 
@@ -103,5 +125,5 @@ class ServerParts:
         self.meter = RequestMeter()
         self.generations: dict[str, set[LoomSession]] = {}
         """The views that generate, by the root of their tree."""
-        self.cluster: Cluster | None = None
+        self.cluster: PageCluster | None = None
         """This server among others; None for one that is alone."""

@@ -142,9 +142,9 @@ class PageSocket:
         if self._parts.cluster is not None:
             self._far.add(name)
             role = self._socket.scope["weft.role"]
-            frames = self._parts.cluster.far_events(self._parts, role).frames
-            async with aclosing(frames(name, after, self._too_slow)) as found:
-                async for frame in found:
+            frames = self._parts.cluster.frames(self._parts, name, after, self._too_slow, role=role)
+            async with aclosing(frames):
+                async for frame in frames:
                     await self._send(frame)
             return
         app, session = await self._parts.projects.session(name)

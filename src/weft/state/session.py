@@ -78,7 +78,7 @@ from weft.state.background import BackgroundCommandLog
 from weft.state.boundaries import EditBoundaries
 from weft.state.children import ChildSessions
 from weft.state.files import TouchedFiles
-from weft.state.hosting import HostedGrants
+from weft.state.hosted_grants import HostedGrants
 from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger
 from weft.state.plan import PlanState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import time
 import urllib.error
@@ -251,3 +252,22 @@ async def test_a_page_that_paired_at_one_server_is_known_to_all(
             f"{two.url}/api/sessions", data=b"{}", headers=changed, method="POST"
         )
         assert answered(request) == 403
+
+
+async def test_a_turn_does_not_go_on_where_its_folder_is_missing(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    model = script(tmp_path, [call("shell", command=WAITING)], "Done.")
+    async with (
+        server_cluster(postgres_server, tmp_path, model=model, shared=False) as (one, two),
+        one.connect() as first,
+        two.connect() as second,
+    ):
+        made = await first.sessions.start_session(auto_approve=True)
+        await made.send_prompt("Go.")
+        await seen((one.project / "started").exists)
+        one.kill()
+        shutil.rmtree(one.project)
+        with anyio.fail_after(PATIENCE):
+            session = await second.sessions.get(made.id)
+            assert await session.get_status() == "interrupted"

@@ -89,6 +89,12 @@ class SessionTakeover:
                 # What waits is woken in its time, and what is at rest by the next that asks for it.
                 if row is None or not row.turn_open or row.wake_at is not None:
                     idle += family
+                elif not await anyio.Path(row.project_path).is_dir():
+                    # To go on without its files would be to work in the wrong place.
+                    logger.warning(
+                        "a session's folder is not on this host", extra={"session": root}
+                    )
+                    idle += family
                 else:
                     group.start_soon(self._take, root, family)
         if idle:

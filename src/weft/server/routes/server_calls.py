@@ -53,7 +53,7 @@ class UsageQuery(QueryFields, frozen=True, kw_only=True):
 
 async def _health(call: ApiCall) -> HealthAnswer:
     cluster = call.parts.cluster
-    if cluster is not None and not cluster.hosts.accepting:
+    if cluster is not None and not cluster.accepting:
         raise RequestRefusal(503, "ending", "this server ends; ask another")
     return HealthAnswer()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import anyio.abc
@@ -18,7 +18,7 @@ from weft.server.cluster.host_list import HostList
 from weft.server.cluster.server_hop import ServerHop
 from weft.server.cluster.session_routes import SessionRoutes
 from weft.server.cluster.takeover import SessionTakeover
-from weft.server.operations import OPERATIONS
+from weft.server.operation import ApiOperation
 from weft.server.projects import ServedProjects
 
 if TYPE_CHECKING:  # it imports the operations
@@ -37,7 +37,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a server that ends goes on handing requests to the others."""
 
 
-class Cluster:
+class ServerCluster:
     """This server among the others."""
 
     def __init__(
@@ -63,9 +63,9 @@ class Cluster:
         """Whose sessions these are."""
         return self._projects.main.store.tenant
 
-    def gateway(self, inside: ASGIApp) -> SessionGateway:
+    def gateway(self, inside: ASGIApp, operations: Iterable[ApiOperation]) -> SessionGateway:
         """The gateway before the routes of this server."""
-        return SessionGateway(inside, OPERATIONS, self.routes, self.hop, self.takeover, self._clock)
+        return SessionGateway(inside, operations, self.routes, self.hop, self.takeover, self._clock)
 
     def checked_hop(self, text: str, method: str, target: str, client: str) -> HopToken | None:
         """The token of a request that another server handed on; None where it is no such."""
@@ -75,9 +75,23 @@ class Cluster:
         is_same = (token.method, token.target, token.client) == (method, target, client)
         return token if is_same else None
 
-    def far_events(self, parts: ServerParts, role: str) -> FarEvents:
-        """The events of a session for a page."""
-        return FarEvents(parts, self.routes, self.hop, self.takeover, role=role)
+    @property
+    def accepting(self) -> bool:
+        """Whether this server takes further sessions."""
+        return self.hosts.accepting
+
+    def frames(
+        self,
+        parts: ServerParts,
+        name: str,
+        after: int | None,
+        lost: Callable[[], None],
+        *,
+        role: str,
+    ) -> AsyncGenerator[str]:
+        """The events of a session for a page, as frames; `lost` is called where it is too slow."""
+        far = FarEvents(parts, self.routes, self.hop, self.takeover, role=role)
+        return far.frames(name, after, lost)
 
     async def detach(self, session_id: str, client: str, role: str) -> None:
         """Detach a page's client from a session of another server."""
