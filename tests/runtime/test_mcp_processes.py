@@ -60,14 +60,14 @@ def keeper(project: Path, mode: str, written: dict[str, object], path: str) -> I
         started.stdout.close()
 
 
-@pytest.mark.parametrize("way", ["sandbox", "namespace", "reaper"])
+@pytest.mark.parametrize("way", ["sandbox", "namespace", "keeper"])
 def test_no_process_of_a_server_survives_a_kill_of_weft(way: str, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     word = f"mark-{way}-{os.getpid()}"
     mode = {"sandbox": "on"}.get(way, "auto")
     written = entry(word, sandbox="on" if way == "sandbox" else "off")
-    path = os.environ["PATH"] if way != "reaper" else str(tmp_path)
+    path = os.environ["PATH"] if way != "keeper" else str(tmp_path)
     with keeper(project, mode, written, path) as pid:
         handles = bearing(word)
         # The server, and what it started in a session of its own without an environment.

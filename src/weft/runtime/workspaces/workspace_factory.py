@@ -96,9 +96,10 @@ class WorkspaceFactory:
         """Runs programs as they are."""
         if self._own_runner is not None:
             return self._own_runner
-        from weft.workspace import LocalRunner  # with the first command
+        from weft.workspace import COMMAND_KEEPER, LocalRunner  # with the first command
 
-        return LocalRunner(self._environ, passed=self._config.get("environment.pass"))
+        passed = self._config.get("environment.pass")
+        return LocalRunner(self._environ, passed=passed, keeper=COMMAND_KEEPER)
 
     def workspace(self, project: str) -> Workspace:
         """The files of a project."""
