@@ -715,6 +715,10 @@ class App:
         finally:
             await confinement.aclose()
 
+    async def probe_keeper(self) -> str:
+        """Why commands outside the sandbox have no keeper here; empty where they have one."""
+        return await self._workspaces.why_no_keeper()
+
     async def language_servers(self) -> list[ServerStatus]:
         """The language servers that are there for this project, and those that run in any process
         of this user's, whether or not the app is open.
