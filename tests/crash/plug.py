@@ -57,6 +57,8 @@ Kind: TypeAlias = Literal["sandboxed", "outside", "background", "agent", "recove
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 SESSION: Final = "ses_plug"
 PATIENCE_SECONDS: Final = 20.0
+GONE_SECONDS: float = 10.0
+"""How long the processes of a command may take to die; a busy machine is slow."""
 AFTER_SECONDS: Final = 0.06
 """How long after the last of its processes has begun the kill comes at the latest."""
 RECOVERY_SECONDS: Final = 0.5
@@ -332,20 +334,30 @@ def attempt(seed: int, kind: Kind, number: int) -> str:
     """One round; what is wrong, with what happened in it."""
     plan = planned(seed, kind, number)
     with tempfile.TemporaryDirectory(prefix="weft-plug-") as name:
-        base = Path(name) / "base"
-        base.mkdir()
-        world = World("sqlite", base)
-        for file in "abc":
-            world.write(f"{file}.txt", f"{file}\n")
-        try:
-            wrong = judge(world, plan)
-        except (RuntimeError, OSError) as error:
-            wrong = [str(error)]
-        finally:
-            for pid in bearing(plan.token):
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+        wrong = judged(prepared(Path(name)), plan)
     return f"{kind} {number} ({plan.describe()}): {'; '.join(wrong)}" if wrong else ""
+
+
+def prepared(folder: Path) -> World:
+    """A project with three files, and a store on disk."""
+    base = folder / "base"
+    base.mkdir()
+    world = World("sqlite", base)
+    for name in "abc":
+        world.write(f"{name}.txt", f"{name}\n")
+    return world
+
+
+def judged(world: World, plan: RoundPlan) -> list[str]:
+    """What is wrong; nothing of the command is left."""
+    try:
+        return judge(world, plan)
+    except (RuntimeError, OSError) as error:
+        return [str(error)]
+    finally:
+        for pid in bearing(plan.token):
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def judge(world: World, plan: RoundPlan) -> list[str]:
@@ -353,7 +365,7 @@ def judge(world: World, plan: RoundPlan) -> list[str]:
     before = killed_inside(world, plan)
     if isinstance(before, str):
         return [before]
-    if not wait_until(lambda: not bearing(plan.token), 10.0):
+    if not wait_until(lambda: not bearing(plan.token), GONE_SECONDS):
         return [f"{len(bearing(plan.token))} processes run on"]
     for seconds in plan.recoveries:
         again = PluggedProcess(go_on, world, plan)
