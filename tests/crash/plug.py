@@ -3,7 +3,7 @@ is named, and nothing runs on.
 
 `python -m tests.crash.plug` prints one JSON line; `--rounds 40 --seed 7` tries fewer of each kind,
 others, `--kinds outside,agent` some kinds, and `--only 13` one round of each.  A round starts a
-process with a session that has a snapshot of its files and then runs a command that changes files
+process with a session that mostly has a snapshot of its files and runs a command that changes them,
 without end.  Beside it up to three processes of the command write, too: in sessions of their own,
 after a double fork, with an emptied environment.  When all of them run, the process of the session
 is killed (`kill -9`) at a chance instant.  The command runs
@@ -115,12 +115,16 @@ class RoundPlan(msgspec.Struct, frozen=True):
     strays: tuple[str, ...]
     after: float
     """How long the command is let run, in seconds."""
+    has_snapshot: bool
+    """The session has a snapshot of its files before the command."""
     recoveries: tuple[float, ...]
     """How long each process that goes on with the session lives."""
 
     def describe(self) -> str:
         """For the report."""
-        return f"{self.kind}, strays {self.strays}, killed after {self.after * 1000:.0f} ms"
+        first = "a snapshot" if self.has_snapshot else "no snapshot"
+        ms = f"{self.after * 1000:.0f} ms"
+        return f"{self.kind}, {first}, strays {self.strays}, killed after {ms}"
 
 
 def planned(seed: int, kind: Kind, number: int) -> RoundPlan:
@@ -136,6 +140,7 @@ def planned(seed: int, kind: Kind, number: int) -> RoundPlan:
         token=f"plug-{os.getpid()}-{seed}-{kind}-{number}",
         strays=strays,
         after=dice.uniform(0.0, AFTER_SECONDS),
+        has_snapshot=dice.random() < 0.7,
         recoveries=tuple(dice.uniform(0.0, RECOVERY_SECONDS) for _ in range(lives)),
     )
 
@@ -154,9 +159,10 @@ def model_of(plan: RoundPlan) -> ScriptedModel:
     run = CallTool(name="shell", args=args)
     asks = agent_call("dig here") if plan.kind == "agent" else run
     written = CallTool(name="write", args={"path": "written.txt", "content": "written\n"})
+    first = [written] if plan.has_snapshot else []
     later = [SayText(text=f"answer {number}") for number in range(LATER)]
     roles: RoleAnswers = {
-        "begin": [written, "based", asks, *later],
+        "begin": [*first, "based", asks, *later],
         "dig": [run, *later],
     }
     return role_model(roles)

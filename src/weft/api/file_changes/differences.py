@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Literal
 
 import msgspec
 
-from weft.errors import UsageError
+from weft.errors import SessionNotFound, UsageError
 from weft.events import WorkspaceSnapshot
+from weft.ids import CallUid
 from weft.runtime.fan.fan_keep import file_now
 from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots, made_by
+from weft.session import load_state
 from weft.session.log.stored_line import read_places
 from weft.state import LeftFile, SessionState
 from weft.store import Store
+from weft.workspace import ChangedFile
 from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.history.history import WatchedRun
 from weft.workspace.history.project_tree import TreeChange, changed_since, folders_above
 
 
@@ -60,11 +65,18 @@ async def differences(
     except OSError as error:
         raise UsageError(f"the files cannot be looked at: {error.strerror}") from error
     changes, _ = await changed_since(state.files.tree, now, store.blob)
-    if state.files.tree is None:
-        # Nothing is known of the files that the session did not change itself.
-        changes = [each for each in changes if each.path in state.files.left]
     judge = _DifferenceJudge(state, await _since(state, store))
-    found = {each.path: each for each in map(judge.of_change, changes) if each is not None}
+    found: dict[str, FileDifference] = {}
+    if state.files.tree is None:
+        # Nothing is known of the files that the session did not change itself, but for what its
+        # commands found when they began.
+        changes = [each for each in changes if each.path in state.files.left]
+        look = partial(
+            files.history().not_handed_out, WatchedRun(), await _all_cut_off(state, store)
+        )
+        for each in map(judge.of_command, await threads.run(look)):
+            found[each.path] = each
+    found |= {each.path: each for each in map(judge.of_change, changes) if each is not None}
     same = {path: left for path, left in state.files.left.items() if path not in judge.seen}
     root = state.about.project_path
     for each in await threads.run(partial(judge.of_left, root, same)):
@@ -78,10 +90,7 @@ class _DifferenceJudge:
     def __init__(self, state: SessionState, since: float | None) -> None:
         self._left = state.files.left
         self._above = {folder for path in self._left for folder in folders_above(path)}
-        is_cut_off = any(each.effect == "unknown" for each in state.turn.intents.values())
-        self._is_unsure = (
-            bool(state.background.running) or not state.files.is_reported or is_cut_off
-        )
+        self._is_unsure = bool(_cut_off(state)) or not state.files.is_reported
         self._since = since
         self.seen: set[str] = set()
         self.folders: set[str] = set()
@@ -95,6 +104,10 @@ class _DifferenceJudge:
         if by == "session":
             return None
         return self._named(change.path, change.before is not None, change.after is not None, by)
+
+    def of_command(self, change: ChangedFile) -> FileDifference:
+        """A change of a command whose end is not on record."""
+        return FileDifference(path=change.path, kind=change.action, by="unknown", since=self._since)
 
     def of_left(self, root: str, left: Mapping[str, LeftFile]) -> list[FileDifference]:
         """What the session left, and the disk does not have; blocks."""
@@ -119,6 +132,21 @@ class _DifferenceJudge:
         if was != is_now:
             kind = "created" if is_now else "deleted"
         return FileDifference(path=path, kind=kind, by=by, since=self._since)
+
+
+def _cut_off(state: SessionState) -> list[CallUid]:
+    """The calls whose effect is not known: they were cut off, or still run."""
+    calls = [uid for uid, intent in state.turn.intents.items() if intent.effect == "unknown"]
+    return [*calls, *(each.call_uid for each in state.background.running.values())]
+
+
+async def _all_cut_off(state: SessionState, store: Store) -> list[CallUid]:
+    """Those of its agents, too."""
+    calls = _cut_off(state)
+    for child in state.children.known:
+        with suppress(SessionNotFound):
+            calls += await _all_cut_off(await load_state(child, store), store)
+    return calls
 
 
 def _without_folders(found: Iterable[str], folders: set[str]) -> list[str]:
