@@ -122,6 +122,10 @@ screens: $(READY) ## Write docs/images: the screens of the chat and of text tree
 	rm -f docs/images/loom/*.svg && mkdir -p docs/images/loom
 	WEFT_PICTURES=docs/images/loom $(BIN)/python -m pytest -q -n $(or $(WORKERS),2) tests/journeys/test_loom_view.py
 
+.PHONY: demo-plug
+demo-plug: $(READY) ## Kill Weft, and other agents that are installed (AGENTS=npm prefix), inside a command; docs/images/demos
+	$(BIN)/python -m scripts.demos.plug --agents "$(AGENTS)" --svg docs/images/demos/plug.svg
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench

@@ -276,6 +276,7 @@ def test_doctor_finds_out_what_is_there(weft: WeftProgram) -> None:
         "terminal",
         "git",
         "sandbox",
+        "keeper",
     } <= set(found)
     assert found["data"]["state"] == found["store"]["state"] == "ok"
     assert found["keys"]["state"] == "missing"

@@ -202,7 +202,7 @@ async def test_what_server_filesystem_does_to_files_is_known_judged_and_undone(
     assert sorted(os.listdir(at)) == [".git", "a.txt"]
 
 
-@pytest.mark.parametrize("way", ["sandbox", "namespace", "reaper"])
+@pytest.mark.parametrize("way", ["sandbox", "namespace", "keeper"])
 def test_nothing_that_npx_starts_survives_a_kill_of_weft(way: str, tmp_path: Path) -> None:
     npx = shutil.which("npx")
     if npx is None or not (SERVERS_FOLDER / "node_modules").exists():
@@ -222,7 +222,7 @@ def test_nothing_that_npx_starts_survives_a_kill_of_weft(way: str, tmp_path: Pat
     about = {"protocolVersion": "2025-11-25", "capabilities": {}}
     about["clientInfo"] = {"name": "weft", "version": "1"}
     request = json.dumps({"method": "initialize", "params": about})
-    path = str(tmp_path) if way == "reaper" else os.environ["PATH"]
+    path = str(tmp_path) if way == "keeper" else os.environ["PATH"]
     mode = "on" if way == "sandbox" else "auto"
     with keeper(project, mode, written, path, request) as pid:
         handles = bearing(word)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 
 @pytest.mark.parametrize("trap", ["", "adopts", "hops"])
-@pytest.mark.parametrize("way", ["sandbox", "namespace", "reaper"])
+@pytest.mark.parametrize("way", ["sandbox", "namespace", "keeper"])
 def test_no_process_of_a_server_survives_a_kill_of_weft(
     way: str, trap: str, tmp_path: Path
 ) -> None:
@@ -24,7 +24,7 @@ def test_no_process_of_a_server_survives_a_kill_of_weft(
     word = f"mark-{way}-{trap}-{os.getpid()}"
     mode = {"sandbox": "on"}.get(way, "auto")
     written = entry(word, trap, sandbox="on" if way == "sandbox" else "off")
-    path = os.environ["PATH"] if way != "reaper" else str(tmp_path)
+    path = os.environ["PATH"] if way != "keeper" else str(tmp_path)
     with keeper(project, mode, written, path) as pid:
         handles = bearing(word)
         # The server, and what it started in a session of its own without an environment.

@@ -99,6 +99,7 @@ USES: dict[str, Use] = {
     "list_skills": lambda s: _equal(s.list_skills(), ([], [])),
     "load_session": lambda s: s.load_session(s.id),
     "messages": lambda s: _length(s.messages(), 2),
+    "differences": lambda s: _equal(s.differences(), []),
     "messages_with_ids": lambda s: _length(s.messages_with_ids(), 2),
     "metadata": lambda s: s.metadata(),
     "net_changes": lambda s: _equal(s.net_changes(), []),

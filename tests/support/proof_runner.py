@@ -45,6 +45,7 @@ CLAIMS: Mapping[str, str] = {
         "compaction",
         "properties",
         "fan",
+        "plug",
         "soak",
     )
 }

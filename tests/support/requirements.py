@@ -436,6 +436,9 @@ ROWS: dict[str, Requirement] = {
         "One child with files of two branches, by the gate, undone by a rewind.", "loom 2"
     ),
     "session:net_changes": Requirement("One difference for each file, by turn or in all.", "page"),
+    "session:differences": Requirement(
+        "Every file that is not what the log tells of, and whose change it is.", "signature 1"
+    ),
     "session:revert_hunk": Requirement("An edit by the gate, undone by a rewind.", "page"),
     "session:take_hunk": Requirement("One hunk of another branch, by the gate.", "page"),
     # the application

@@ -68,6 +68,21 @@ async def test_a_hunk_is_put_back_by_the_click_alone_and_undone(plain_world: Wor
         assert view.errors == []
 
 
+async def test_a_file_that_the_log_does_not_tell_of_is_named(plain_world: World) -> None:
+    plain_world.write("a.py", LINES)
+    async with serving(plain_world, editor(), page=PAGE) as served, browsing(served) as view:
+        session = await edited(served)
+        plain_world.write("other.txt", "by hand\n")
+        await view.open(session, "changes")
+        named = view.page.get_by_role("region", name="Differences")
+        await expect(named).to_contain_text("other.txt")
+        await expect(named).to_contain_text("not by this session")
+        (plain_world.project / "other.txt").unlink()
+        await named.get_by_role("button", name="Look again").click()
+        await expect(named).to_have_count(0)
+        assert view.errors == []
+
+
 async def test_changes_are_shown_of_one_turn_and_an_accepted_hunk_folds(
     plain_world: World,
 ) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.decisions.project import DecisionFormat, ProjectDecisions, WhyReport
     from weft.api.fan import Fan, FanSummary
     from weft.api.fan.handle import FanCandidate
-    from weft.api.file_changes import HunkOutcome, NetChange
+    from weft.api.file_changes import FileDifference, HunkOutcome, NetChange
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
     from weft.api.pages import Page
     from weft.api.reports import CompactionReport
@@ -74,6 +74,7 @@ __all__ = [
     "FanCandidate",
     "FanSummary",
     "FileComparison",
+    "FileDifference",
     "FileWeave",
     "HistoryMessage",
     "HunkOutcome",
@@ -141,6 +142,7 @@ _HOMES = {
     "MarkdownCommand": "weft.project.markdown_commands",
     "MemoryNote": "weft.project.memory",
     "ModelInfo": "weft.providers",
+    "FileDifference": "weft.api.file_changes",
     "NetChange": "weft.api.file_changes",
     "Page": "weft.api.pages",
     "ProjectDecisions": "weft.api.decisions.project",

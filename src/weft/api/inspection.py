@@ -34,6 +34,7 @@ from weft.store import Draft, Store
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
+    from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
@@ -129,6 +130,27 @@ class InspectionCalls(SessionBase):
     async def touched_files(self) -> list[TouchedFile]:
         """The files that tools changed, newest first."""
         return (await self._port()).state.files.newest_first()
+
+    async def differences(self) -> list[FileDifference]:
+        """The files that are not what the log tells of: made by another program, or by a command of
+        the session that was interrupted or still runs.
+
+        It looks at the disk, and changes nothing.  Ignored files are compared only where a tool of
+        the session changed them.
+
+        Raises:
+            UsageError: the files are not known: the folder is not a project, the session has files
+                of its own (a candidate of a fan-out), or they cannot be read.
+        """
+        from weft.api.file_changes.differences import differences  # few look
+
+        port = await self._port()
+        state, project = port.state, port.state.about.project_path
+        if state.settings.get("place"):
+            raise UsageError("a candidate of a fan-out has files of its own: see its changes")
+        async with self._host.registry.reading(self.id) as store:
+            files = self._host.services.workspaces.file_history(project, store)
+            return await differences(state, store, files)
 
     async def files_at(self, message: str | int) -> NodeFiles:
         """The project's files as they were when a message (its id, or its index in `get_history()`)

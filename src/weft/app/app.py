@@ -45,10 +45,12 @@ from weft.runtime.registry import standing_rules
 from weft.runtime.services import ProjectIndexes, Services
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry
+from weft.runtime.workspaces.orphan_search import ORPHAN_SEARCH
 from weft.runtime.workspaces.read_guard import read_judge
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory, holds_home
 from weft.store import Store
 from weft.store.address import unix_address
+from weft.store.liveness import on_death
 from weft.store.location import StoreArgument, location_of, open_location
 from weft.workspace import Runner
 from weft.workspace.disk_threads import DiskThreads
@@ -164,6 +166,7 @@ class App:
         self._workspaces = WorkspaceFactory(
             self.config, environ=self._environ, places=self.places, added=added, runner=runner
         )
+        on_death(ORPHAN_SEARCH.begin)
         self._supervisor = Supervisor()
         self._store: Store | None = None
         self._stores: StoreRegistry | None = None
@@ -717,6 +720,10 @@ class App:
             return await confinement.probe(self.project_path)
         finally:
             await confinement.aclose()
+
+    async def probe_keeper(self) -> str:
+        """Why commands outside the sandbox have no keeper here; empty where they have one."""
+        return await self._workspaces.why_no_keeper()
 
     async def language_servers(self) -> list[ServerStatus]:
         """The language servers that are there for this project, and those that run in any process

@@ -475,6 +475,13 @@ VERBS: tuple[CommandSpec, ...] = (
                 ),
             ),
             CommandSpec(
+                "differences",
+                "Show the files that are not what a session's log tells of; the newest session "
+                "without an ID",
+                "[ID]",
+                (JSON,),
+            ),
+            CommandSpec(
                 "undo",
                 "Undo the last rewind or compaction of a session",
                 "ID [rewind or compaction]",

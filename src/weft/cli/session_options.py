@@ -359,16 +359,25 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
     if resume:
         return await find_id(app, resume)
     if arguments.flag("continue"):
-        rows = await _conversations(app)
-        if not rows:
-            raise UsageError(
-                "there is no session in this folder to resume; `weft session list --all` "
-                "shows the others"
-            )
-        return next(filter(was_answered, rows), rows[0]).id
+        return await newest_id(app)
     if arguments.flag("fork"):
         raise UsageError("--fork needs a session to start from: add --continue or --resume ID")
     return None
+
+
+async def newest_id(app: App) -> SessionId:
+    """The newest session of this folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    rows = await _conversations(app)
+    if not rows:
+        raise UsageError(
+            "there is no session in this folder to resume; `weft session list --all` "
+            "shows the others"
+        )
+    return next(filter(was_answered, rows), rows[0]).id
 
 
 async def _conversations(app: App) -> list[SessionRow]:

@@ -108,6 +108,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("/files", "Show the files that were changed"),
     SlashCommand("/diff", "Show what this conversation changed, file by file"),
+    SlashCommand("/differences", "Show the files that are not what the log tells of"),
     SlashCommand("/todo", "Show the model's to-do list", aliases=("/todos",)),
     SlashCommand(
         "/compact",

@@ -16,12 +16,29 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from weft.store.base import Owner
 
 _HERE: set[tuple[int, str]] = set()
 """(process number, process id) of the stores that are open in this process."""
+_ON_DEATH: list[Callable[[], None]] = []
+
+
+def on_death(listener: Callable[[], None]) -> None:
+    """Have something called when a store finds that a process is dead which had it open.
+
+    From any thread, and it must not block.
+    """
+    if listener not in _ON_DEATH:
+        _ON_DEATH.append(listener)
+
+
+def tell_death() -> None:
+    """A process is dead that had a store open."""
+    for listener in _ON_DEATH:
+        listener()
 
 
 class ProcessLiveness:
@@ -120,6 +137,7 @@ def tidy(directory: Path) -> None:
 
 def forget(directory: Path, process_id: str) -> None:
     """Remove what a dead process left: the lock, and the socket it may have had beside it."""
+    tell_death()
     for suffix in (".lock", ".sock"):
         lock_path(directory, process_id).with_suffix(suffix).unlink(missing_ok=True)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UserBlock,
         ViewBlock,
     )
+    from weft.view.difference_text import difference_rows, difference_summary
     from weft.view.history import history_blocks, open_calls
     from weft.view.live_area import (
         LiveArea,
@@ -104,6 +105,8 @@ __all__ = [
     "command_row",
     "count_of",
     "describe_call",
+    "difference_rows",
+    "difference_summary",
     "file_rows",
     "finish_sentence",
     "finished_length",
@@ -153,6 +156,8 @@ _HOMES = {
     "step_title": "plan_steps",
     "steps_of": "plan_steps",
     "changed_paths": "rewind_text",
+    "difference_rows": "difference_text",
+    "difference_summary": "difference_text",
     "file_rows": "rewind_text",
     "rewind_summary": "rewind_text",
     "SUCCESSFUL": "sentences",

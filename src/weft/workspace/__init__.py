@@ -52,12 +52,14 @@ if TYPE_CHECKING:
     from weft.workspace.ignore_traps import unless_trapped
     from weft.workspace.local import LocalWorkspace
     from weft.workspace.process.background_groups import BACKGROUND_GROUPS
+    from weft.workspace.process.command_keeper import COMMAND_KEEPER
     from weft.workspace.process.piped import PipedProgram
     from weft.workspace.process.runner import LocalRunner, kill_orphans
     from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
 __all__ = [
     "BACKGROUND_GROUPS",
+    "COMMAND_KEEPER",
     "SKIPPED_FOLDERS",
     "BoundaryRange",
     "BoundedWorkspace",
@@ -116,6 +118,7 @@ _HOMES = {
     "lines_of": "boundaries.lines",
     "LocalRunner": "process.runner",
     "BACKGROUND_GROUPS": "process.background_groups",
+    "COMMAND_KEEPER": "process.command_keeper",
     "PipedProgram": "process.piped",
     "kill_orphans": "process.runner",
     "GitChanges": "git_changes",

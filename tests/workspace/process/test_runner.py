@@ -15,6 +15,7 @@ import pytest
 from weft.errors import FinalToolError
 from weft.workspace import LocalRunner, ProcessCommand, RunResult, kill_orphans
 from weft.workspace.process.capture import HEAD_BYTES, LIVE_CHARACTERS, TAIL_BYTES, WHOLE_BYTES
+from weft.workspace.process.command_keeper import COMMAND_KEEPER
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -22,9 +23,15 @@ RUNS = 200
 EXECS = 200
 
 
-@pytest.fixture
-def runner() -> LocalRunner:
+@pytest.fixture(params=["keeper", "marks"])
+def runner(request: pytest.FixtureRequest) -> LocalRunner:
     """With the environment of the tests."""
+    return LocalRunner(os.environ, keeper=COMMAND_KEEPER if request.param == "keeper" else None)
+
+
+@pytest.fixture
+def unkept() -> LocalRunner:
+    """Its commands are children of ours."""
     return LocalRunner(os.environ)
 
 
@@ -160,7 +167,7 @@ async def test_what_a_command_leaves_behind_is_gone_when_it_returns(
 
 
 async def test_the_processes_of_the_machine_are_listed_beside_the_loop(
-    runner: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unkept: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[int] = []
     real = os.listdir
@@ -171,7 +178,7 @@ async def test_the_processes_of_the_machine_are_listed_beside_the_loop(
         return real(path)
 
     monkeypatch.setattr(os, "listdir", listdir)
-    await runner.run(bash("setsid sleep 60 & echo $!", tmp_path))
+    await unkept.run(bash("setsid sleep 60 & echo $!", tmp_path))
     assert listed
     assert threading.get_ident() not in listed
 
@@ -294,15 +301,15 @@ async def test_a_cancel_leaves_no_descriptor_open(runner: LocalRunner, tmp_path:
 
 
 async def test_a_system_without_process_handles_works_too(
-    runner: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unkept: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    result = await runner.run(bash("echo hello; setsid sleep 600 & echo $!; exit 2", tmp_path))
+    result = await unkept.run(bash("echo hello; setsid sleep 600 & echo $!; exit 2", tmp_path))
     assert (result.output.split()[0], result.exit_code) == ("hello", 2)
-    late = await runner.run(bash("sleep 600", tmp_path, timeout_seconds=0.2))
+    late = await unkept.run(bash("sleep 600", tmp_path, timeout_seconds=0.2))
     assert (late.timed_out, late.exit_code) == (True, -signal.SIGTERM)
     started = await cancelled_when_ready(
-        lambda out: runner.run(bash("echo $$; sleep 600", tmp_path), out)
+        lambda out: unkept.run(bash("echo $$; sleep 600", tmp_path), out)
     )
     assert not is_alive(started[0])
 

@@ -554,6 +554,13 @@ export interface FileComparison {
   why?: string;
   sides?: BranchFacts[];
 }
+/** A path that is not what the log tells of. */
+export interface FileDifference {
+  path: string;
+  kind: "created" | "deleted" | "modified";
+  by: string;
+  since?: number | null;
+}
 /** It was about a file as that was then. */
 export interface FileEvidence {
   kind: "file";
@@ -1857,6 +1864,8 @@ export interface Operations {
   usage: { path: { id: string }; answer: UsageReport };
   /** The files that tools changed, newest first. */
   touched_files: { path: { id: string }; answer: TouchedFile[] };
+  /** The files that are not what the log tells of, and whose change that is. */
+  differences: { path: { id: string }; answer: FileDifference[] };
   /** The to-do list. */
   todos: { path: { id: string }; answer: Todo[] };
   /** Background agents and commands. */
@@ -2218,6 +2227,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   metadata: ["GET", "/api/sessions/{id}/metadata"],
   usage: ["GET", "/api/sessions/{id}/usage"],
   touched_files: ["GET", "/api/sessions/{id}/touched"],
+  differences: ["GET", "/api/sessions/{id}/differences"],
   todos: ["GET", "/api/sessions/{id}/todos"],
   background_commands: ["GET", "/api/sessions/{id}/background"],
   children: ["GET", "/api/sessions/{id}/children"],

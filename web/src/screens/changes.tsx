@@ -10,6 +10,7 @@ import { go, looking, netScope, putBack, revertHunk, session, splitDiff, tree, t
 import { Button, Chip, Empty, Key, Loading, Menu, PathName, Segments, Stat } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 import { busy, insert } from "./composer.tsx";
+import { Differences } from "./differences.tsx";
 import { accepted, changed, netChanged, turnNumber } from "./panel.tsx";
 
 /** Turns of the line that changed files, the newest first: what the scope can be narrowed to. */
@@ -98,6 +99,7 @@ export function Changes(): JSX.Element {
           </div>
           <ul class="file-list">{edited.map((each) => <FileRow key={each.path} file={each} seen={seen} isChosen={each.path === chosen.value} choose={() => { chosen.value = chosen.value === each.path ? "" : each.path; }} />)}</ul>
           {shell.length ? <section class="block"><h3>Changed by the shell</h3><ul class="file-list">{shell.map((each) => <FileRow key={each.path} file={each} seen={seen} isChosen={each.path === chosen.value} choose={() => { chosen.value = chosen.value === each.path ? "" : each.path; }} />)}</ul></section> : null}
+          <Differences />
         </div>
         <div class="panel-foot column">
           <p>{reviewed} of {all.length} hunks reviewed</p>

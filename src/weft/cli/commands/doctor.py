@@ -71,6 +71,7 @@ def examine(arguments: ParsedArguments) -> Iterable[DoctorFinding]:
     yield _program("git", "--version", "version control")
     yield _program("rg", "--version", "fast search; grep works without it")
     yield _sandbox(app)
+    yield _keeper(app)
     yield _local_model()
 
 
@@ -214,6 +215,20 @@ def _overlay(app: App) -> DoctorFinding:
         return DoctorFinding("sandbox", "ok", f"working: {_sandbox_text(report.layers)}")
 
     return anyio.run(tried)
+
+
+def _keeper(app: App) -> DoctorFinding:
+    """Start the keeper as the first command outside the sandbox does."""
+    if why := anyio.run(app.probe_keeper):
+        return DoctorFinding(
+            "keeper",
+            "missing",
+            f"{why}; if Weft is killed, what commands outside the sandbox left running is found by "
+            "its marks at the next start",
+        )
+    return DoctorFinding(
+        "keeper", "ok", "working: commands outside the sandbox end with Weft, however it ends"
+    )
 
 
 class _Layer(Protocol):

@@ -1,5 +1,5 @@
 """`weft session …`, where a session is moved in or shortened: tree, branch, switch, checkpoint,
-rewind, undo, compact, summarize.
+rewind, undo, differences, compact, summarize.
 
 What puts files back is shown first and needs a yes: from the user at the terminal, or as `--yes`.
 """
@@ -18,10 +18,16 @@ from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.sanitize import clean_line
-from weft.cli.session_options import find_id
+from weft.cli.session_options import find_id, newest_id
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
-from weft.view import changed_paths, file_rows, rewind_summary
+from weft.view import (
+    changed_paths,
+    difference_rows,
+    difference_summary,
+    file_rows,
+    rewind_summary,
+)
 
 START = "start"
 """What `--to` means the very beginning by."""
@@ -99,6 +105,20 @@ async def rewind(app: App, arguments: ParsedArguments) -> int:
         )
 
     return await _rewound(arguments, go)
+
+
+async def differences(app: App, arguments: ParsedArguments) -> int:
+    """List the files that are not what the log tells of."""
+    if len(arguments.words) > 1:
+        raise UsageError(f"`weft {arguments.verb}` takes [ID]")
+    session_id = await (find_id(app, arguments.words[0]) if arguments.words else newest_id(app))
+    found = await (await app.sessions.get(session_id)).differences()
+    if arguments.flag("json"):
+        write_pretty(msgspec.to_builtins(found))
+        return OK
+    print_table(difference_rows(found))
+    tell(difference_summary(found))
+    return OK
 
 
 async def undo(app: App, arguments: ParsedArguments) -> int:

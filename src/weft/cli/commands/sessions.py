@@ -215,6 +215,7 @@ _COMMANDS: dict[str, Callable[[App, ParsedArguments], Awaitable[int]]] = {
     "checkpoint": moving.checkpoint,
     "rewind": moving.rewind,
     "undo": moving.undo,
+    "differences": moving.differences,
     "compact": moving.compact,
     "summarize": moving.summarize,
     "archive": moving.archive,

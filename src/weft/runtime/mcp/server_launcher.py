@@ -4,13 +4,12 @@ nothing of them outlives Weft.
 In the sandbox a server sees the disk and writes only to the project and to a folder for what it
 downloads.  What programs obey in the project (`.git`, settings of editors, …) is read-only for it.
 Without the sandbox it may do what the user may, but is still kept in a process namespace, or below
-a reaper, so that it ends with us.
+the keeper, so that it ends with us.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,8 +17,7 @@ from typing import Final
 from weft.errors import FinalToolError
 from weft.mcp import ServerEntry
 from weft.permissions import is_protected, protected_below
-from weft.workspace import PipedProgram
-from weft.workspace.process import reaper
+from weft.workspace import COMMAND_KEEPER, PipedProgram
 from weft.workspace.process.piped import start_piped
 from weft.workspace.process.search_path import find_program
 from weft.workspace.sandbox.machine import SandboxOptions
@@ -136,9 +134,7 @@ class ServerLauncher:
                 *("--dev-bind", "/", "/", "--proc", "/proc", "--chdir", cwd, "--", *argv),
             ]
             return await start_piped(wrapped, cwd=cwd, environ=environ, shares_pids=False)
-        # Isolated: nothing of the environment or the folder decides what Python loads.
-        wrapped = [sys.executable, "-I", "-S", str(reaper.__file__), str(os.getpid()), *argv]
-        return await start_piped(wrapped, cwd=cwd, environ=environ)
+        return await start_piped(argv, cwd=cwd, environ=environ, keeper=COMMAND_KEEPER)
 
 
 def kept_paths(root: str) -> tuple[str, ...]:

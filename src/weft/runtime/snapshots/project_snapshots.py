@@ -401,7 +401,7 @@ def _judged(
             path=change.path,
             mode=0 if change.after is None else change.after.mode,
             content=_content(change),
-            by=_by(change, left, above, is_unsure=is_unsure),
+            by=made_by(change, left, above, is_unsure=is_unsure),
         )
         for change in changes
     )
@@ -412,9 +412,10 @@ def _content(change: TreeChange) -> BlobId | None:
     return None if after is None or after.is_folder or not after.hash else BlobId(after.hash)
 
 
-def _by(
+def made_by(
     change: TreeChange, left: Mapping[str, LeftFile], above: set[str], *, is_unsure: bool
 ) -> str:
+    """Who made a change: `session`, as it left the path; `unknown` or `outside`."""
     ours, after = left.get(change.path), change.after
     if ours is not None and _is_as_left(ours, change):
         return "session" if ours.is_certain else "unknown"

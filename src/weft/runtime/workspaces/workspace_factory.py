@@ -96,9 +96,20 @@ class WorkspaceFactory:
         """Runs programs as they are."""
         if self._own_runner is not None:
             return self._own_runner
-        from weft.workspace import LocalRunner  # with the first command
+        from weft.workspace import COMMAND_KEEPER, LocalRunner  # with the first command
 
-        return LocalRunner(self._environ, passed=self._config.get("environment.pass"))
+        passed = self._config.get("environment.pass")
+        return LocalRunner(self._environ, passed=passed, keeper=COMMAND_KEEPER)
+
+    async def why_no_keeper(self) -> str:
+        """Why commands outside the sandbox have no keeper; empty where they have one, which is
+        tried."""
+        from weft.workspace import COMMAND_KEEPER
+
+        link = await COMMAND_KEEPER.take(self._environ)
+        if link is not None:
+            link.give_back()
+        return COMMAND_KEEPER.why_not if link is None else ""
 
     def workspace(self, project: str) -> Workspace:
         """The files of a project."""

@@ -13,6 +13,7 @@ from weft.api import (
     BackgroundWork,
     ChildInfo,
     ExpandedCommand,
+    FileDifference,
     MarkdownCommand,
     ModelInfo,
     Session,
@@ -386,6 +387,13 @@ SESSIONS: tuple[ApiOperation, ...] = (
         "touched_files",
         "The files that tools changed, newest first.",
         answer=list[TouchedFile],
+    ),
+    session_call(
+        "GET",
+        "/differences",
+        "differences",
+        "The files that are not what the log tells of, and whose change that is.",
+        answer=list[FileDifference],
     ),
     session_call("GET", "/todos", "todos", "The to-do list.", answer=tuple[Todo, ...]),
     session_call(

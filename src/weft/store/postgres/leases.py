@@ -13,6 +13,7 @@ import msgspec
 from weft.errors import Owned
 from weft.store.base import READER_VERSION, Lease, SessionRow
 from weft.store.checks import check_reader, owned_error
+from weft.store.liveness import tell_death
 from weft.store.postgres.connection import Connection
 from weft.store.postgres.registration import ProcessRegistration, owners
 from weft.store.postgres.settings import LeaseTimes
@@ -123,6 +124,8 @@ async def check_free(
     if not holders:
         return
     alive = await living(db, registration.tenant, times, [no for no in holders if no])
+    if holders - alive:
+        tell_death()
     for each in held:
         if each.process_no in alive:
             raise await _owned(db, registration.tenant, each)

@@ -228,6 +228,19 @@ class FileHistory:
             found = {label: self._remembered.pop(label, None) for label in labels}
             return {label: self._change_set(run) for label, run in found.items() if run is not None}
 
+    def not_handed_out(self, waiting: WatchedRun, labels: Iterable[str]) -> list[ChangedFile]:
+        """What `interrupted` would hand out of these commands; it still will.
+
+        Raises:
+            ScanAbandoned: as `interrupted`.
+        """
+        with self._lock:
+            if self._index is None and not os.path.exists(self._pack_path or ""):
+                return []
+            self._prepare(waiting, copies=True)
+            runs = [self._remembered[label] for label in labels if label in self._remembered]
+            return [change for run in runs for change in self._change_set(run).changes]
+
     # -- the tree
 
     def tree(self, waiting: WatchedRun) -> ProjectTree:

@@ -1,4 +1,8 @@
-"""Orphans: the processes that a command left behind, found and killed.
+"""Orphans: the processes that a command left behind, found by their marks and killed.
+
+Commands run below a keeper (`keeper_program`), which loses none of their processes.  This is for
+commands that have none: those that only read, those of a machine without process handles, and those
+whose keeper was killed.
 
 Killing a process group misses a child that made a session of its own (`setsid`, daemons).  Every
 command therefore carries a mark in its environment, which its descendants inherit, and after a
@@ -6,9 +10,7 @@ command the processes that bear its mark are killed, together with their childre
 processes younger than the command are looked at, so that it costs microseconds when there are none.
 
 What is promised: everything in the command's group dies, and everything that left the group dies
-unless it *also* threw its environment away and lost its parent, or runs as another user.  Only a
-pid namespace (the sandbox) can promise more.  The kernel's "child subreaper" would help too but
-changes the whole process, which is not a library's to change.
+unless it *also* threw its environment away and lost its parent, or runs as another user.
 
 The mark is `namespace.pid.start-of-owner.number`, one after the other where one Weft runs inside
 another, so that after a crash of the owner its orphans can be distinguished from the commands of
@@ -28,6 +30,10 @@ from functools import cache
 
 MARK = "WEFT_RUN"
 """Name of the environment variable that holds the mark."""
+KEEPER = "WEFT_KEEPER"
+"""Name of the variable by which the keeper of an owner is known; commands do not have it."""
+_KEEPER_SECONDS = 5.0
+"""How long the keeper of a dead owner is given to kill what is below it."""
 _PASSES = 10
 _WAIT_MS = 500
 _EXEC_SECONDS = 0.1
@@ -126,8 +132,15 @@ def kill_orphans() -> int:
     """Kill what commands of crashed Weft processes left running; returns how many died.
 
     For the start of a process that goes on with interrupted work: a command that is still running
-    must not finish unseen.  It reads all of `/proc` and blocks; call it in a thread.
+    must not finish unseen.  It reads all of `/proc` and blocks; call it in a thread.  The keepers
+    of those processes are waited for: what threw its mark away is theirs to kill.
     """
+    keepers = list(_handles(_keepers_of_the_dead()))
+    try:
+        _wait_gone(keepers, _KEEPER_SECONDS)
+    finally:
+        for handle in keepers:
+            os.close(handle)
     dead = set()
     for marks in _marks_of(_pids()).values():
         for mark in marks:
@@ -202,6 +215,28 @@ def _may_be_in_exec(pid: int) -> bool:
     return not is_loaded or fields[_ENV_START] != fields[_ENV_END]
 
 
+def _keepers_of_the_dead() -> dict[int, str]:
+    """Keepers whose process has died, each with its start."""
+    found: dict[int, str] = {}
+    for pid in _pids():
+        owner_of = _variable(pid, KEEPER)
+        # Those of another pid namespace cannot be judged.
+        if owner_of.partition(".")[0] == _namespace("self") and not is_owner_alive(owner_of):
+            found[pid] = _started(pid)
+    return found
+
+
+def _variable(pid: int, name: str) -> str:
+    """A variable of a process's environment; empty where it is not set, or cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            entries = file.read(2 * 1024 * 1024).split(b"\0")
+    except OSError:
+        return ""
+    start = name.encode() + b"="
+    return next((each[len(start) :].decode() for each in entries if each.startswith(start)), "")
+
+
 def _is_mark(text: str) -> bool:
     parts = text.split(".")
     return len(parts) == 4 and all(part.isdigit() for part in parts)
@@ -267,7 +302,7 @@ def _kill_all(family: Mapping[int, str]) -> None:
         for handle in handles:
             with suppress(OSError):
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
-        _wait_gone(handles)
+        _wait_gone(handles, _WAIT_MS / 1000)
     finally:
         for handle in handles:
             os.close(handle)
@@ -291,12 +326,12 @@ def _handles(family: Mapping[int, str]) -> Iterator[int]:
             os.close(handle)
 
 
-def _wait_gone(handles: Iterable[int]) -> None:
+def _wait_gone(handles: Iterable[int], seconds: float) -> None:
     poll = select.poll()
     waiting = set(handles)
     for handle in waiting:
         poll.register(handle, select.POLLIN)
-    deadline = time.monotonic() + _WAIT_MS / 1000
+    deadline = time.monotonic() + seconds
     while waiting and (left := deadline - time.monotonic()) > 0:
         for handle, _ in poll.poll(left * 1000):
             poll.unregister(handle)

@@ -24,6 +24,8 @@ import msgspec
 from weft.errors import FinalToolError
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process import orphans
+from weft.workspace.process.command_keeper import CommandKeeper
+from weft.workspace.process.kept_program import KeptProgram, start_below
 
 _CHUNK: Final = 64 * 1024
 _TAIL: Final = 4096
@@ -37,7 +39,9 @@ _FIRST_TO_GO: Final = 500
 class PipedProgram:
     """One such program."""
 
-    def __init__(self, process: anyio.abc.Process, mark: str, *, shares_pids: bool) -> None:
+    def __init__(
+        self, process: anyio.abc.Process | KeptProgram, mark: str, *, shares_pids: bool
+    ) -> None:
         self._process = process
         self._mark = mark
         self.shares_pids = shares_pids
@@ -116,14 +120,20 @@ class PipedProgram:
                 # Those in a namespace of their own die when the kernel gets to it, and bear no mark
                 # any more while they do.
                 family = _handles_of(family_of(self._process.pid))
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._kill_group()
             await DiskThreads().run(lambda: self._end_all(family))
             # Bounded: a process that hangs in the kernel cannot be waited for, and the pipes of one
             # that was adopted may stay open.
             await self.ends_within(_REAP_SECONDS)
             with anyio.move_on_after(_REAP_SECONDS):
                 await self._process.aclose()
+
+    def _kill_group(self) -> None:
+        if isinstance(self._process, KeptProgram):
+            self._process.kill_group()
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _end_all(self, handles: Sequence[int]) -> None:
         orphans.kill_marked(self._mark)
@@ -152,9 +162,10 @@ async def start_piped(
     environ: Mapping[str, str],
     pass_fds: Sequence[int] = (),
     shares_pids: bool = True,
+    keeper: CommandKeeper | None = None,
 ) -> PipedProgram:
     """Start a program, which gets these open files too; `shares_pids` is false for one in a
-    namespace of its own.
+    namespace of its own.  `keeper` is for one that has none: it runs below it where it can.
 
     Raises:
         FinalToolError: it cannot be started.
@@ -162,13 +173,17 @@ async def start_piped(
     mark = orphans.new_mark()
     # Inside another Weft its mark stays in front: by it that one finds what it has to end.
     outer = f"{environ[orphans.MARK]}/" if orphans.MARK in environ else ""
+    marked = {**environ, orphans.MARK: outer + mark}
     try:
         # A cancel in here would leave a process that no one knows of.
         with anyio.CancelScope(shield=True):
+            if keeper is not None and (link := await keeper.take(environ)) is not None:
+                kept = await start_below(link, argv, cwd, marked)
+                return _first_to_go(PipedProgram(kept, mark, shares_pids=shares_pids))
             process = await anyio.open_process(
                 list(argv),
                 cwd=cwd,
-                env={**environ, orphans.MARK: outer + mark},
+                env=marked,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -177,7 +192,10 @@ async def start_piped(
             )
     except (OSError, ValueError) as error:
         raise FinalToolError(f"{argv[0]} does not start: {error}") from error
-    program = PipedProgram(process, mark, shares_pids=shares_pids)
+    return _first_to_go(PipedProgram(process, mark, shares_pids=shares_pids))
+
+
+def _first_to_go(program: PipedProgram) -> PipedProgram:
     program.end_first()
     return program
 

@@ -2,27 +2,28 @@
 
 A command is over when its first process has exited, never when its pipes close: a background child
 may hold them for ever.  What it printed is then drained for a moment, and what it left behind is
-killed (`orphans` says what is promised).
+killed: below a keeper (`keeper_program`) nothing of it escapes, and nothing outlives us.  Commands
+that only read are our own, and need none; where there is no keeper, `orphans` says what is left of
+the promise.
 
 A cancel kills at once, with everything below, and reaps before it goes on; a time-out asks first
 (SIGTERM) and kills after a grace.
 
-The process is started on the event loop's own thread: Python holds its lock from the fork until the
-program is loaded, so a thread would not keep anyone else going and would only add its own cost.
+A child of ours is started on the event loop's own thread: Python holds its lock from the fork until
+the program is loaded, so a thread would not keep anyone else going and would only add its own cost.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing, suppress
-from functools import cached_property
+from contextlib import closing
+from functools import cached_property, partial
 
 import anyio
 import msgspec
@@ -32,6 +33,13 @@ from weft.workspace.base import ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process import orphans
 from weft.workspace.process.capture import OutputCapture
+from weft.workspace.process.command_keeper import CommandKeeper, ReaperLink
+from weft.workspace.process.command_process import (
+    REAP_SECONDS,
+    CommandProcess,
+    start_child,
+    start_kept,
+)
 from weft.workspace.process.disk_guard import DiskGuard, full_sentence
 from weft.workspace.process.environment import scrubbed
 from weft.workspace.process.search_path import find_program
@@ -44,15 +52,14 @@ it open.
 """
 DRAIN_SECONDS = 1.0
 """How long we listen after the exit at most."""
-REAP_SECONDS = 2.0
-"""How long a cancel waits for a killed process.
-
-One that hangs in the kernel cannot be waited for.
-"""
 _CHUNK = 64 * 1024
 
 kill_orphans = orphans.kill_orphans
-_logger = logging.getLogger(__name__)
+NO_KEEPER = (
+    "Commands outside the sandbox have no keeper here ({}): if Weft is killed, what they left "
+    "running is found by its marks at the next start, unless it threw them away. `weft doctor` "
+    "says more."
+)
 
 
 class LocalRunner(Runner):
@@ -65,9 +72,15 @@ class LocalRunner(Runner):
         environ: Mapping[str, str] | None = None,
         *,
         passed: Collection[str] = (),
+        keeper: CommandKeeper | None = None,
         disk_guard: Callable[[Sequence[str], Callable[[], None]], DiskGuard] = DiskGuard,
     ) -> None:
-        """`passed` names variables that commands get although they look like secrets."""
+        """`passed` names variables that commands get although they look like secrets; `keeper` is
+        what commands run below that do not only read.
+        """
+        self._keeper = keeper
+        self._has_notified = False
+        """The user was shown the notice that there is no keeper."""
         self._disk_guard = disk_guard
         self._full_environ = environ or {}
         self._passed = passed
@@ -100,9 +113,17 @@ class LocalRunner(Runner):
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
         added = {**command.env, orphans.MARK: outer + mark}
         environ = {**self._encoded, **_encoded(added)}
+        link = await self._reaper(command)
         output = OutputCapture(on_output, is_endless=command.stop is not None)
         with closing(output), closing(OutputCapture(None)) as errors:
-            process = _Process(command, environ, output, errors)
+            start = partial(_start, link, command, environ, mark, self._threads)
+            try:
+                process = _Process(command, start, output, errors)
+            except BaseException:
+                # Nothing was asked of it yet.
+                if link is not None:
+                    link.give_back()
+                raise
             timed_out = False
             try:
                 with self._disk_guard((command.cwd,), process.kill) as guard:
@@ -111,11 +132,24 @@ class LocalRunner(Runner):
                         await process.end_politely()
                 await process.drain()
             finally:
-                await process.end(mark, self._threads)
+                await process.end()
             result = process.result(timed_out=timed_out)
-            if not guard.is_full:
-                return result
-            return msgspec.structs.replace(result, remarks=(f"({full_sentence()})",))
+            if guard.is_full:
+                result = msgspec.structs.replace(result, remarks=(f"({full_sentence()})",))
+            return result if link is not None or command.only_reads else self._noted(result)
+
+    async def _reaper(self, command: ProcessCommand) -> ReaperLink | None:
+        if self._keeper is None or command.only_reads:
+            return None
+        return await self._keeper.take(self._full_environ)
+
+    def _noted(self, result: RunResult) -> RunResult:
+        """The result of a command without a keeper; the first one carries the notice."""
+        if self._keeper is None or self._has_notified:
+            return result
+        self._has_notified = True
+        notice = NO_KEEPER.format(self._keeper.why_not)
+        return msgspec.structs.replace(result, notes=(*result.notes, notice))
 
 
 class OutputPipe:
@@ -163,32 +197,36 @@ class _Process:
     def __init__(
         self,
         command: ProcessCommand,
-        environ: Mapping[bytes, bytes],
+        start: Callable[[Sequence[int], Callable[[], None]], CommandProcess],
         output: OutputCapture,
         errors: OutputCapture,
     ) -> None:
-        _reap_late()
-        self._loop = asyncio.get_running_loop()
+        self._command = command
         self._started = time.monotonic()
         self._output, self._errors = output, errors
-        self._exited = asyncio.Event()
         self._pipes: list[OutputPipe] = []
+        stdin = -1
         try:
             for capture in [output, errors] if command.errors_apart else [output]:
                 self._pipes.append(OutputPipe(capture))
+            stdin = _stdin(command.stdin)
             # With one pipe for both streams the order of the lines is the order in which they were
             # written.
-            self._popen = _spawn(command, environ, self._pipes[0].theirs, self._pipes[-1].theirs)
-        except BaseException:
+            standard = (stdin, self._pipes[0].theirs, self._pipes[-1].theirs)
+            self._process = start(standard, self._on_exit)
+        except BaseException as error:
             for pipe in self._pipes:
                 pipe.close()
+            if isinstance(error, OSError | ValueError):
+                raise _explain(error, command) from error
             raise
         finally:
+            if stdin >= 0:
+                os.close(stdin)
             for pipe in self._pipes:
                 pipe.hand_over()
         for pipe in self._pipes:
             pipe.listen()
-        self._handle = self._watch_exit()
 
     # --- waiting -------------------------------------------------------------------------------
 
@@ -196,10 +234,10 @@ class _Process:
         """Wait for the exit; False when it takes longer, or `stop` is set."""
         with anyio.move_on_after(seconds) as scope:
             if stop is None:
-                await self._wait_exit()
+                await self._process.wait_exit()
             else:
                 await self._wait_exit_or(stop, scope)
-        return self._exited.is_set()
+        return self._process.is_over
 
     async def _wait_exit_or(self, stop: anyio.Event, scope: anyio.CancelScope) -> None:
         async def give_up() -> None:
@@ -208,19 +246,18 @@ class _Process:
 
         async with anyio.create_task_group() as group:
             group.start_soon(give_up)
-            await self._wait_exit()
+            await self._process.wait_exit()
             group.cancel_scope.cancel()
 
     def kill(self) -> None:
-        """Kill the group at once; its end is waited for elsewhere."""
-        self._signal(signal.SIGKILL)
+        """Kill it at once; its end is waited for elsewhere."""
+        self._process.kill()
 
     async def end_politely(self) -> None:
         """Ask the group to end, then kill it."""
-        # The whole group: a shell does not pass a signal on to the program that it waits for.
-        self._signal(signal.SIGTERM)
+        self._process.ask_to_end()
         if not await self.exits_within(GRACE_SECONDS):
-            self._signal(signal.SIGKILL)
+            self._process.kill()
             await self.exits_within(REAP_SECONDS)
 
     async def drain(self) -> None:
@@ -235,30 +272,27 @@ class _Process:
                 if pipe.capture.total == seen:
                     break
 
-    async def end(self, mark: str, threads: DiskThreads) -> None:
+    async def end(self) -> None:
         """Kill what is left, reap, and give everything back; shielded and bounded."""
         try:
-            # The exited process is not reaped yet, so its number still names this group and no
-            # other.
-            self._signal(signal.SIGKILL)
             with anyio.CancelScope(shield=True):
-                if not self._exited.is_set():
-                    await self.exits_within(REAP_SECONDS)
-                leader = self._popen.pid
-                # Once reaped (where there are no process handles), the number may be another
-                # group's.
-                group = leader if self._popen.returncode is None else 0
-                seconds = self._seconds()
-                if orphans.may_have_left(leader, seconds):
-                    await threads.run(lambda: orphans.kill_left(mark, leader, seconds, group=group))
+                await self._process.end()
         finally:
-            self._let_go()
+            for pipe in self._pipes:
+                pipe.close()
+            self._process.let_go()
 
     # --- the end -------------------------------------------------------------------------------
 
     def result(self, *, timed_out: bool) -> RunResult:
-        """How it ended; after `end`."""
-        code = self._popen.returncode
+        """How it ended; after `end`.
+
+        Raises:
+            ToolError: it did not start.
+        """
+        if (failure := self._process.failure) is not None:
+            raise _explain(failure, self._command) from failure
+        code = self._process.exit_code
         return RunResult(
             exit_code=-signal.SIGKILL if code is None else code,
             output=self._output.text(),
@@ -267,88 +301,36 @@ class _Process:
             full_output=self._output.whole(),
             total_bytes=self._output.total,
             timed_out=timed_out,
-            duration_ms=round(self._seconds() * 1000),
+            duration_ms=round((time.monotonic() - self._started) * 1000),
+            remarks=(self._process.remark,) if self._process.remark else (),
         )
 
-    def _let_go(self) -> None:
-        for pipe in self._pipes:
-            pipe.close()
-        if self._handle is not None:
-            self._loop.remove_reader(self._handle)
-            os.close(self._handle)
-        # With a handle it is reaped only here, at the very end: until then its number cannot be
-        # given to another process, so no signal and no search for orphans can hit a stranger.
-        if self._popen.poll() is None:
-            _logger.warning("a killed process hangs in the kernel; pid %d", self._popen.pid)
-            _late.append(self._popen)
-
-    def _seconds(self) -> float:
-        return time.monotonic() - self._started
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, number)
-
-    # --- what happens to it ----------------------------------------------------------------------
-
-    def _watch_exit(self) -> int | None:
-        """Be woken at the exit; None where the system has no process handles."""
-        try:
-            # A handle and not SIGCHLD: the handler of that signal belongs to the application that
-            # uses us. `WNOHANG` in a loop is the fallback, which wakes up for nothing.
-            handle = os.pidfd_open(self._popen.pid)
-        except (AttributeError, OSError):
-            return None
-        self._loop.add_reader(handle, self._on_exit, handle)
-        return handle
-
-    async def _wait_exit(self) -> None:
-        if self._handle is not None:
-            await self._exited.wait()
-            return
-        pause = 0.001
-        while self._popen.poll() is None:
-            await anyio.sleep(pause)
-            pause = min(pause * 2, 0.05)
-        self._exited.set()
-
-    def _on_exit(self, handle: int) -> None:
-        self._loop.remove_reader(handle)
+    def _on_exit(self) -> None:
         # What it printed last is in the pipe already; taking it now saves a round of the loop.
         for pipe in self._pipes:
             for _ in range(4):
                 if pipe.closed.is_set() or not pipe.take():
                     break
-        self._exited.set()
 
 
-_late: list[subprocess.Popen[bytes]] = []
-"""Killed processes that had not died when we stopped waiting."""
+def _start(
+    link: ReaperLink | None,
+    command: ProcessCommand,
+    environ: Mapping[bytes, bytes],
+    mark: str,
+    threads: DiskThreads,
+    standard: Sequence[int],
+    on_exit: Callable[[], None],
+) -> CommandProcess:
+    if link is None:
+        return start_child(command, environ, standard, mark=mark, threads=threads, exited=on_exit)
+    return start_kept(link, command, environ, standard, mark=mark, threads=threads, exited=on_exit)
 
 
-def _reap_late() -> None:
-    _late[:] = [popen for popen in _late if popen.poll() is None]
-
-
-def _spawn(
-    command: ProcessCommand, environ: Mapping[bytes, bytes], output: int, errors: int
-) -> subprocess.Popen[bytes]:
-    stdin = stdin_file(command.stdin)
-    try:
-        return subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env=environ,
-            stdin=stdin,
-            stdout=output,
-            stderr=errors,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise _explain(error, command) from error
-    finally:
-        if stdin != subprocess.DEVNULL:
-            os.close(stdin)
+def _stdin(data: bytes) -> int:
+    fd = stdin_file(data)
+    # `DEVNULL` is a negative marker of Popen's; a keeper needs a real descriptor.
+    return fd if fd >= 0 else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _encoded(environ: Mapping[str, str]) -> dict[bytes, bytes]:
@@ -371,7 +353,8 @@ def _explain(error: OSError | ValueError, command: ProcessCommand) -> ToolError:
     program = command.argv[0]
     if isinstance(error, ValueError):
         return FinalToolError("the command holds a NUL character")
-    if isinstance(error, FileNotFoundError | NotADirectoryError) and error.filename == command.cwd:
+    places = (command.cwd, "chdir")
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and error.filename in places:
         return FinalToolError(f"there is no folder {command.cwd!r} to run the command in")
     if isinstance(error, FileNotFoundError):
         return FinalToolError(f"there is no program {program!r} on this machine")

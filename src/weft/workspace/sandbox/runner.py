@@ -31,8 +31,9 @@ from weft.workspace.boundaries.workspace import SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.paths import WorkspaceRoots
 from weft.workspace.process.capture import OutputCapture
+from weft.workspace.process.command_process import REAP_SECONDS
 from weft.workspace.process.disk_guard import DiskGuard, full_sentence
-from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, OutputPipe, stdin_file
+from weft.workspace.process.runner import GRACE_SECONDS, OutputPipe, stdin_file
 from weft.workspace.sandbox.client import Cell, CellRun, ExecRequest
 from weft.workspace.sandbox.machine import ProcessSandbox
 from weft.workspace.sandbox.overlay_commit import (

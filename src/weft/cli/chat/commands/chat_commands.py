@@ -14,7 +14,14 @@ from weft.cli.session_options import find_id, format_of
 from weft.errors import SessionError, UsageError, did_you_mean
 from weft.project.slash_commands import COMMANDS, command_problem, find_slash
 from weft.protocol.session_options import PERMISSION_MODES
-from weft.view import AnswerBlock, TableBlock, UserBlock, count_of
+from weft.view import (
+    AnswerBlock,
+    TableBlock,
+    UserBlock,
+    count_of,
+    difference_rows,
+    difference_summary,
+)
 
 GO = "go"
 """The word behind `/plan` that has it carried out."""
@@ -77,6 +84,7 @@ class ChatCommands(CommandGroup):
             "/plan": self._plan,
             "/files": self._files,
             "/diff": self._diff,
+            "/differences": self._differences,
             "/todo": self._todo,
             "/export": self._export,
             "/import": self._import,
@@ -346,6 +354,13 @@ class ChatCommands(CommandGroup):
             self._chat.screen.view("Changes", *blocks)
         else:
             self._say("no files were changed")
+
+    async def _differences(self, words: str) -> None:
+        session = self._session("compare the files of")
+        found = await session.differences()
+        if found:
+            self._show(TableBlock(title="Differences", rows=tuple(difference_rows(found))))
+        self._say(difference_summary(found))
 
     async def _todo(self, words: str) -> None:
         session = self._chat.conversation.session

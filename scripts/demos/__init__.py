@@ -1,0 +1,1 @@
+"""Demos of a minute each, with scripted models: `make demo-…`."""
