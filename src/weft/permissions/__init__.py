@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from weft.permissions.decision import decide, judge_line, with_hook
 from weft.permissions.policy import (
     CLOSED_RULES,
     MODES,
@@ -18,9 +19,7 @@ from weft.permissions.policy import (
     PolicyDecision,
     ToolAction,
     Verdict,
-    decide,
     grant_pattern,
-    with_hook,
 )
 from weft.permissions.protected import (
     is_changed_by_hand,
@@ -64,6 +63,7 @@ __all__ = [
     "is_changed_by_hand",
     "is_git_record",
     "is_protected",
+    "judge_line",
     "our_tool_name",
     "problem_of",
     "protected_below",

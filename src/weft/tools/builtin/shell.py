@@ -156,6 +156,10 @@ class ShellTool(Tool):
             sandboxed=is_sandboxed and not escapes,
             escapes=escapes,
             exposes=exposes,
+            # Another shell than bash reads some lines differently: those are not judged by words.
+            line=given.command if program or is_plain(given.command) else "",
+            root=context.workspace.root,
+            folder="" if cwd == "." else cwd,
         )
         return PreparedCall(action=action, run=run, preview=preview)
 
