@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weft.permissions.decision import decide, judge_line, with_hook
+from weft.permissions.decision import decide, is_broken_line, judge_line, with_hook
 from weft.permissions.policy import (
     CLOSED_RULES,
     MODES,
@@ -60,6 +60,7 @@ __all__ = [
     "claude_tool_name",
     "decide",
     "grant_pattern",
+    "is_broken_line",
     "is_changed_by_hand",
     "is_git_record",
     "is_protected",

@@ -84,6 +84,13 @@ def judge_line(action: ToolAction, rules: Iterable[PermissionRule]) -> LineJudge
     return LineJudge(action, tuple(rules)).judge()
 
 
+def is_broken_line(line: str) -> bool:
+    """True when a line does not parse, so that which commands it has is not known."""
+    from weft.permissions.shell import parse_line  # as above
+
+    return parse_line(line).is_broken
+
+
 def _voices(
     action: ToolAction,
     mode: Mode,

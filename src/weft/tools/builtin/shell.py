@@ -22,7 +22,7 @@ from weft.tools.base import (
     ToolContext,
     ToolOutcome,
 )
-from weft.tools.shell_syntax import is_plain
+from weft.tools.shell_syntax import is_plain, why_no_bash
 from weft.workspace import ProcessCommand, RunResult
 
 DEFAULT_SECONDS = 120.0
@@ -147,6 +147,7 @@ class ShellTool(Tool):
         exposes = ""
         if guard is not None and guard.has_rules and not escapes:
             exposes = await guard.why_exposed(is_sandboxed=is_sandboxed)
+        refused = await why_no_bash(given.command, context.runner, folder) if program else ""
         action = ToolAction(
             tool=self.name,
             kind="run",
@@ -158,6 +159,7 @@ class ShellTool(Tool):
             exposes=exposes,
             # Another shell than bash reads some lines differently: those are not judged by words.
             line=given.command if program or is_plain(given.command) else "",
+            refused=refused,
             root=context.workspace.root,
             folder="" if cwd == "." else cwd,
         )
