@@ -32,7 +32,7 @@ done < "$1/lines"
 """
 _REFUSED = r"""
 while IFS= read -r -d '' line; do
-  /bin/bash -n -c "$line" 2> /dev/null && echo 0 || echo 1
+  /bin/bash -n -c -- "$line" 2> /dev/null && echo 0 || echo 1
 done < "$1/lines"
 """
 SANDBOX = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weft.permissions.decision import decide, is_broken_line, judge_line, with_hook
+from weft.permissions.decision import decide, is_broken_line, judge_line, with_hook, words_in_line
 from weft.permissions.policy import (
     CLOSED_RULES,
     MODES,
@@ -75,6 +75,7 @@ __all__ = [
     "split_rule",
     "taken_away",
     "with_hook",
+    "words_in_line",
 ]
 
 _HOMES = {

@@ -8,7 +8,7 @@ are judged word by word (`weft.permissions.shell`): the strictest of their parts
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,6 +27,10 @@ from weft.permissions.policy import (
 
 if TYPE_CHECKING:
     from weft.permissions.shell import LineJudgement
+
+
+_MOST_NAMED: Final = 200
+"""Words of a line that are looked up on the disk."""
 
 
 def decide(
@@ -89,6 +93,16 @@ def is_broken_line(line: str) -> bool:
     from weft.permissions.shell import parse_line  # as above
 
     return parse_line(line).is_broken
+
+
+def words_in_line(line: str) -> tuple[str, ...]:
+    """The literal words of all commands of a line that may name files."""
+    from weft.permissions.shell import read_program  # as above
+
+    words = (word for part in read_program(line).all() for word in part.words[1:])
+    found = (word.text for word in words if word.kind == "literal" and word.text.isprintable())
+    named = (text for text in found if text and not text.startswith("-"))
+    return tuple(dict.fromkeys(named))[:_MOST_NAMED]
 
 
 def _voices(

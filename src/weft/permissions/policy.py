@@ -53,6 +53,8 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """Of a line: the folder of the project, in which absolute paths are no others."""
     folder: str = ""
     """Of a line: where it runs, relative to the project; empty for the project itself."""
+    leads_out: str = ""
+    """Of a line: a word of it that is a link out of the project."""
     refused: str = ""
     """Why no shell would run it; such an action is denied."""
 

@@ -56,7 +56,7 @@ async def why_no_bash(line: str, runner: Runner, folder: str) -> str:
     bash = runner.which("bash")
     if not bash:
         return ""
-    argv = (bash, "-n", "-c", line)
+    argv = (bash, "-n", "-c", "--", line)
     command = ProcessCommand(
         argv=argv, cwd=folder, timeout_seconds=_SYNTAX_SECONDS, only_reads=True
     )

@@ -105,6 +105,8 @@ class LineJudge:
             restrictions += found
             parts += judged
         doubt = program.doubt or _mixed(program, self._action.folder)
+        if not doubt and self._action.leads_out:
+            doubt = f"{self._action.leads_out} leads out of the project"
         is_allowed = bool(parts) and not doubt and all(each.decision == "allow" for each in parts)
         return LineJudgement(
             parts=tuple(parts),
