@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weft.permissions.decision import decide, is_broken_line, judge_line, with_hook, words_in_line
 from weft.permissions.policy import (
     CLOSED_RULES,
     MODES,
@@ -27,6 +26,7 @@ from weft.permissions.protected import (
     is_protected,
     protected_below,
 )
+from weft.permissions.verdict import decide, is_broken_line, judge_line, with_hook, words_in_line
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.permissions.rule_text import (
