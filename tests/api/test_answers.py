@@ -289,7 +289,7 @@ async def test_rules_of_an_answer_hold_for_the_session(place: HookProject) -> No
 @pytest.mark.parametrize(
     "rule",
     [
-        PermissionRule(verdict="deny", tool="shell", pattern="rm *"),
+        PermissionRule(verdict="deny", tool="shell", pattern="* rm"),
         PermissionRule(verdict="deny", tool="Reed"),
     ],
     ids=str,

@@ -128,7 +128,7 @@ async def test_of_an_answer_and_the_end_of_patience_only_the_first_counts(
 
 
 async def test_without_a_time_a_request_waits_for_ever(place: HookProject) -> None:
-    model, patience = ScriptedModel([shell("true"), "ok"]), Patience()
+    model, patience = ScriptedModel([shell("touch made"), "ok"]), Patience()
     async with opened(place, patience, **{"permissions.ask_timeout": 0}) as app:
         session = await app.sessions.start_session(model=model)
         await session.send_prompt("go")

@@ -465,7 +465,7 @@ async def test_a_hook_may_keep_a_message_out(place: HookProject) -> None:
 
 async def test_every_way_to_say_something_passes_the_hook(place: HookProject) -> None:
     place.on("UserPromptSubmit", "grep -q bad && exit 2; exit 0")
-    model = ScriptedModel([shell("true"), "ok", "ok"])
+    model = ScriptedModel([shell("touch made"), "ok", "ok"])
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
         await session.send_prompt("go")

@@ -73,7 +73,11 @@ async def test_a_command_in_the_sandbox_does_not_see_it(plain_world: World) -> N
     make(plain_world)
     plain_world.write("../beside/other.txt", "TOPSECRET beside\n")
     beside = plain_world.project.parent / "beside"
-    look = f"cat {' '.join(HIDDEN)}; find . {beside} -type f | xargs cat; cat open.txt"
+    # Not by their names, which the rules would be found to mean before it runs.
+    look = (
+        "p=plan k=keys; cat notes/$p.txt deep/er/$p.txt $k/a/b.key; "
+        f"b={beside}; find . $b -type f | xargs cat; cat open.txt"
+    )
     model = turns(shell(look))
     config = {"permissions__deny": [*RULES, f"read({beside})"]}
     async with open_world(plain_world, model, sandbox="auto", **config) as app:
@@ -87,11 +91,25 @@ async def test_a_command_in_the_sandbox_does_not_see_it(plain_world: World) -> N
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(
+    "command", ["cat notes/plan.txt", "ls; head -1 < keys/a/b.key", "cp ./notes/plan.txt x"]
+)
+async def test_a_command_that_names_it_is_not_run(plain_world: World, command: str) -> None:
+    make(plain_world)
+    model = turns(shell(command))
+    async with open_world(plain_world, model, sandbox="auto", permissions__deny=RULES) as app:
+        session = await app.sessions.start_session(permission_mode="auto", asking="no")
+        await session.send_message("go")
+    [result] = tool_results(model)
+    assert "Denied: the rule `deny read(" in result
+
+
+@pytest.mark.process
 async def test_nor_does_it_see_it_in_a_folder_that_was_added(plain_world: World) -> None:
     added = plain_world.project.parent / "added"
     plain_world.write("../added/deep/plan.txt", "TOPSECRET\n")
     plain_world.write("../added/open.txt", "needle in the open\n")
-    model = turns(shell(f"cat {added}/deep/plan.txt; cat {added}/open.txt"))
+    model = turns(shell(f"p=plan; cat {added}/deep/$p.txt; cat {added}/open.txt"))
     config = {"sandbox.mode": "auto", "permissions.deny": RULES}
     async with plain_world.open(model, config=config, added=[str(added)]) as app:
         await skip_without_sandbox(app, plain_world)
@@ -171,7 +189,7 @@ async def test_yes_to_everything_does_not_stand_for_the_user_there(plain_world: 
 @pytest.mark.process
 async def test_a_command_changes_nothing_that_may_not_be_edited(plain_world: World) -> None:
     plain_world.write("deep/lock.txt", "old\n")
-    model = turns(shell("echo new > deep/lock.txt; echo 1 > free"))
+    model = turns(shell("p=lock; echo new > deep/$p.txt; echo 1 > free"))
     async with open_world(
         plain_world, model, sandbox="auto", permissions__deny=["edit(lock.txt)"]
     ) as app:

@@ -109,10 +109,14 @@ def test_a_rule_in_the_other_spelling_counts_in_the_decision() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("Bash(rm:*)", "exact"),
-        ("Bash(git push *)", "exact"),
-        ("shell(rm *)", "exact"),
-        ("shell(ls ?)", "exact"),
+        ("Bash(git diff * && npm test *)", "shell(git diff *), shell(npm test *)"),
+        ("shell(git log * | head *)", "a rule for each"),
+        ("shell(* --force)", "begin with the name of a command"),
+        ("shell(git diff {a,b} *)", "expanded by the shell"),
+        ("shell(cat ~/* )", "expanded by the shell"),
+        ("shell(echo $(date) *)", "it has a substitution"),
+        ("shell(git diff 'x *)", "no end"),
+        ("Bash(:*)", "without a pattern"),
         ("Bash(*)", "without a pattern"),
         ("", "Tool(pattern)"),
         ("  ", "Tool(pattern)"),
@@ -186,8 +190,8 @@ def test_a_tool_that_a_program_brings_is_known() -> None:
 
 
 def test_a_rule_of_a_program_is_checked_like_one_that_is_written() -> None:
-    starred = PermissionRule(verdict="deny", tool="shell", pattern="rm *")
-    assert "exact" in problem_of(starred)
+    starred = PermissionRule(verdict="deny", tool="shell", pattern="* rm")
+    assert "name of a command" in problem_of(starred)
     assert problem_of(msgspec.structs.replace(starred, is_exact=True)) == ""
     assert "there is no tool" in problem_of(PermissionRule(verdict="deny", tool="shel"))
     assert problem_of(PermissionRule(verdict="deny", tool="Bash")) == ""

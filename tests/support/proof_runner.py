@@ -37,6 +37,7 @@ CLAIMS: Mapping[str, str] = {
         "rows",
         "history",
         "hostile",
+        "shell_words",
         "shells",
         "snapshots",
         "waits",

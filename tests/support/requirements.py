@@ -445,9 +445,7 @@ ROWS: dict[str, Requirement] = {
     "app:decisions": Requirement(
         "The decision graph.", "api 1", "the decision graph is a later issue"
     ),
-    "app:permissions": Requirement(
-        "Rules: list, add, remove, explain.", "api 1", "the permission engine is a later issue"
-    ),
+    "app:permissions": Requirement("Rules: list, add, remove, explain.", "api 1"),
     # the turn, and faults that other systems have
     "turn:one-append-a-step": Requirement(
         "A tool round costs at most two appends, one with pure tools one.", "design 1"

@@ -61,10 +61,12 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.api.fan import Fan, FanSummary
     from weft.api.mcp.mcp_servers import AppMcp
     from weft.api.mcp.program_access import ProgramMcp
+    from weft.api.permissions.standing_rules import AppPermissions
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
     from weft.loom import GenerationStore
+    from weft.permissions import PermissionRule
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.daily_usage import DailyUsage, UsageCounter
@@ -298,6 +300,31 @@ class App:
         from weft.app.memory import AppMemory  # only for those who look at it
 
         return AppMemory(self.project_path, self._prompter.memory_files(), self._clock)
+
+    @property
+    def permissions(self) -> AppPermissions:
+        """The standing rules, and what they say of a command; it need not be open."""
+        from weft.api.permissions.standing_rules import (
+            AppPermissions,  # only for those who look at them
+        )
+
+        def rules() -> tuple[PermissionRule, ...]:
+            saved = SavedRules(self.places.config).of(self.project_path)
+            return (*standing_rules(self.config, str(self.places.user)), *saved)
+
+        async def is_sandboxed() -> bool:
+            if not self._workspaces.may_be_sandboxed:
+                return False
+            return self.is_sandboxed or (await self.probe_sandbox()).is_available
+
+        return AppPermissions(
+            self.project_path,
+            self.config,
+            self.places.config,
+            rules,
+            lambda: self._workspaces.runner,
+            is_sandboxed,
+        )
 
     def _indexes(self) -> IndexAccess:
         if self._index_access is None:

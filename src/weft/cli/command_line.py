@@ -31,6 +31,7 @@ _MODULES = {
     "context": "weft.cli.commands.context",
     "map": "weft.cli.commands.map",
     "memory": "weft.cli.commands.memory",
+    "permissions": "weft.cli.operate.permission_rules",
     "decisions": "weft.cli.commands.decisions",
     "fan": "weft.cli.commands.fan",
     "loom": "weft.cli.loom.loom_command",

@@ -610,6 +610,34 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(
+        "permissions",
+        "Permission rules: list, add and remove them, and explain what they say of a command",
+        options=(JSON,),
+        default="list",
+        verbs=(
+            CommandSpec("list", "List the rules that count here", "", (JSON,), aliases=("ls",)),
+            CommandSpec("add", "Keep a rule in your settings", "allow|ask|deny RULE"),
+            CommandSpec(
+                "remove",
+                "Take a rule out of your settings",
+                "allow|ask|deny RULE",
+                aliases=("rm",),
+            ),
+            CommandSpec(
+                "explain",
+                "Say what would be decided of a command, and why; nothing is run",
+                "-- COMMAND",
+                (
+                    CommandOption(("--mode",), "The permission mode; default.", "text", "MODE"),
+                    CommandOption(
+                        ("--tool",), "The tool, for a path or an address; shell.", "text", "TOOL"
+                    ),
+                    JSON,
+                ),
+            ),
+        ),
+    ),
+    CommandSpec(
         "decisions",
         "What was decided in this project and why: list, log, check and export it",
         aliases=("decision",),

@@ -32,6 +32,21 @@ class SettingsFile:
         source = str(self.path)
         self._file.replace(lambda before: with_value(before, name, value, source=source))
 
+    def put(self, name: str, value: list[str]) -> None:
+        """Set a setting that is a list; an empty one is taken out.
+
+        Raises:
+            UsageError: it takes no such value, or the file cannot be changed.
+        """
+        check_settable(name, self.path)
+        if not value:
+            self.unset(name)
+            return
+        if KEYS[name].are_rules:
+            _check_tools(name, value)
+        source = str(self.path)
+        self._file.replace(lambda before: with_value(before, name, value, source=source))
+
     def unset(self, name: str) -> bool:
         """Take a setting out; False when the file did not have it.
 

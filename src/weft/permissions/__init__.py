@@ -18,9 +18,7 @@ from weft.permissions.policy import (
     PolicyDecision,
     ToolAction,
     Verdict,
-    decide,
     grant_pattern,
-    with_hook,
 )
 from weft.permissions.protected import (
     is_changed_by_hand,
@@ -28,6 +26,7 @@ from weft.permissions.protected import (
     is_protected,
     protected_below,
 )
+from weft.permissions.verdict import decide, is_broken_line, judge_line, with_hook, words_in_line
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.permissions.rule_text import (
@@ -62,9 +61,11 @@ __all__ = [
     "claude_tool_name",
     "decide",
     "grant_pattern",
+    "is_broken_line",
     "is_changed_by_hand",
     "is_git_record",
     "is_protected",
+    "judge_line",
     "our_tool_name",
     "problem_of",
     "protected_below",
@@ -76,6 +77,7 @@ __all__ = [
     "taken_away",
     "tool_named_now",
     "with_hook",
+    "words_in_line",
 ]
 
 _HOMES = {

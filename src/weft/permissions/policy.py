@@ -1,18 +1,19 @@
-"""The permission policy: an action, the mode, the rules and the grants in; allow, ask or deny out.
+"""What the permission policy is about: actions, rules, grants and decisions, and which rule speaks
+of which action.
 
-Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one
-that allows, but a grant, which the user gave after seeing the request, answers an ask.  There is no
-string matching on shell commands: a rule or grant with a pattern covers a command only when it is
-the very same text.  Shell commands therefore ask until a parser can judge them.
+There is no string matching on shell commands: a rule with a pattern is compared with the words of
+each parsed command (`weft.permissions.shell`), and what is exact with the very same text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+
+from weft.permissions.domains import KEY as DOMAIN
+from weft.permissions.domains import domain_fits
 
 Mode: TypeAlias = Literal["plan", "default", "accept_edits", "auto", "bypass"]
 MODES: tuple[Mode, ...] = ("plan", "default", "accept_edits", "auto", "bypass")
@@ -22,7 +23,7 @@ ActionKind: TypeAlias = Literal["read", "edit", "run", "other"]
 UNREACHABLE: Final = "unreachable parent"
 """The `source` of `CLOSED_RULES`."""
 
-_SEVERITY: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+SEVERITY: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
 class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +46,17 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """A command that runs where nothing it does reaches the project before it is judged."""
     escapes: bool = False
     """A command that is to run outside the sandbox that there is: only the user can allow that."""
+    line: str = ""
+    """Of a command: the line for bash, which is parsed and judged command by command; empty where
+    it is no line for bash, and only the very same text is known."""
+    root: str = ""
+    """Of a line: the folder of the project, in which absolute paths are no others."""
+    folder: str = ""
+    """Of a line: where it runs, relative to the project; empty for the project itself."""
+    leads_out: str = ""
+    """Of a line: a word of it that is a link out of the project."""
+    refused: str = ""
+    """Why no shell would run it; such an action is denied."""
 
     parts: tuple[ToolAction, ...] = ()
     """Of a call that changes several files: what it does to each.  Every one of them is judged, and
@@ -106,10 +118,16 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             return self.tool in names and action.target == self.pattern
         # `fnmatch` would ignore case on some systems; a rule means the same on all. Its `*` also
         # matches `/`, so `src/*` covers everything below `src`.
-        if not any(_names_tool(self.tool, name) for name in names):
+        if not any(names_tool(self.tool, name) for name in names):
             return False
         if self.pattern and action.arguments:
             return _arguments_fit(action.arguments, self.pattern, self.verdict != "allow")
+        if self.pattern and action.line and any(letter in self.pattern for letter in "*?["):
+            # Compared with words, never with the text: the line may be the very pattern, and its
+            # `*` then stands for files.
+            return False
+        if self.pattern.startswith(DOMAIN) and "fetch" in action.names:
+            return domain_fits(action.target, self.pattern, restricts=self.verdict != "allow")
         if not self.pattern or _target_fits(action, self.pattern):
             return True
         # A command that is forbidden does not become another one by blanks around it.
@@ -162,125 +180,13 @@ def grant_pattern(action: ToolAction) -> str:
     return f"{action.names[-1]}({action.target})"
 
 
-def decide(
-    action: ToolAction,
-    *,
-    mode: Mode,
-    rules: Iterable[PermissionRule] = (),
-    grants: Iterable[PermissionGrant] = (),
-) -> PolicyDecision:
-    """Judge one action; the strictest voice wins."""
-    rules = tuple(rules)
-    if action.parts:
-        grants = tuple(grants)
-        judged = [decide(part, mode=mode, rules=rules, grants=grants) for part in action.parts]
-        # Of two that ask, the one that only the user can answer counts.
-        return max(judged, key=lambda each: (_SEVERITY[each.verdict], each.is_firm))
-    # The order counts: of equally strict voices `max` takes the first, and its reason is shown.
-    # What a command could read is a voice of its own, for no mode is freer than a rule.
-    voices = [PolicyDecision("ask", action.exposes)] if action.exposes else []
-    if action.unfamiliar:
-        voices.append(PolicyDecision("ask", action.unfamiliar))
-    voices.append(_by_mode(action, mode))
-    voices += [
-        PolicyDecision(rule.verdict, _because_of(rule), by="rule", text=_rule_text(rule))
-        for rule in rules
-        if rule.covers(action)
-    ]
-    strictest = max(voices, key=lambda voice: _SEVERITY[voice.verdict])
-    # A deny ends here: no rule that allows and no grant is even looked at.
-    if strictest.verdict != "ask":
-        return strictest
-    # Not `covers`: a rule that allows many targets does not reach a delicate one.
-    speaking = [rule for rule in rules if _speaks_of(rule, action)]
-    verdicts = {rule.verdict for rule in speaking}
-    if "allow" in verdicts and "ask" not in verdicts:
-        allows = next(rule for rule in speaking if rule.verdict == "allow")
-        return PolicyDecision(
-            "allow",
-            "a rule allows it",
-            rule=allows.pattern or allows.tool,
-            by="rule",
-            text=_rule_text(allows),
-        )
-    # The whole text, never a prefix: a grant for `git status` is none for `git status; rm -r .`.
-    exactly = grant_pattern(action)
-    if exactly and any(grant.pattern == exactly for grant in grants):
-        return PolicyDecision("allow", "you allowed it before", by="grant", text=exactly)
-    is_firm = "ask" in verdicts or action.is_delicate
-    return PolicyDecision("ask", strictest.reason, is_firm)
-
-
-def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) -> PolicyDecision:
-    """The decision when a hook has spoken too: it may be stricter, or answer what only the mode
-    asks.
-
-    It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the
-    user to decide.
-    """
-    if verdict is None:
-        return decision
-    if verdict == "allow":
-        is_answered = decision.verdict == "ask" and not decision.is_firm
-        return PolicyDecision("allow", reason, by="hook") if is_answered else decision
-    if _SEVERITY[verdict] > _SEVERITY[decision.verdict]:
-        # Firm: no hook that is heard after this one can lift it.
-        return PolicyDecision(verdict, reason, is_firm=True, by="hook")
-    if verdict == decision.verdict == "ask":
-        # The mode asks as well; an "allow" of the next hook must not answer for this one.
-        return msgspec.structs.replace(decision, is_firm=True)
-    return decision
-
-
-def _by_mode(action: ToolAction, mode: Mode) -> PolicyDecision:
-    """What the mode alone says."""
-    if mode == "plan" and action.has_effect:
-        return PolicyDecision("deny", "plan mode changes nothing; switch to another mode to act")
-    # The order of these checks is the policy. What leaves the sandbox comes before bypass, which
-    # would allow it, and a target outside before the reads, which change nothing but may show a key
-    # to the model.
-    if mode == "bypass" and action.escapes:
-        return PolicyDecision("deny", "bypass mode never asks, so no command may leave the sandbox")
-    if mode == "bypass":
-        return PolicyDecision("allow", "bypass mode never asks")
-    if action.escapes:
-        return PolicyDecision("ask", "it would run outside the sandbox")
-    if action.outside:
-        return PolicyDecision("ask", f"{action.target} is outside the project")
-    if action.protected and action.has_effect:
-        return PolicyDecision("ask", f"programs obey {action.target} or run it by themselves")
-    if not action.has_effect and not action.is_claimed:
-        return PolicyDecision("allow", "it changes nothing")
-    if action.kind == "edit" and mode in ("accept_edits", "auto"):
-        return PolicyDecision("allow", f"{mode} mode allows edits")
-    if action.kind == "run" and action.sandboxed and mode == "auto":
-        return PolicyDecision("allow", "auto mode runs commands in the sandbox")
-    return PolicyDecision("ask", "")
-
-
-def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
-    """Does the rule mean this action?  One that allows must name a delicate target itself, not
-    sweep it up with others.
-    """
-    if rule.verdict == "allow" and action.unfamiliar:
-        return False  # it allows what was known when it was written
-    if rule.verdict == "allow" and action.is_delicate:
-        return rule.tool in action.names and rule.pattern == action.target
-    return rule.covers(action)
-
-
-def _because_of(rule: PermissionRule) -> str:
-    if rule.source == UNREACHABLE:
-        return "the session that it works for cannot be asked for its rules; try again later"
-    return f"the rule `{_rule_text(rule)}` says so"
-
-
-def _rule_text(rule: PermissionRule) -> str:
+def rule_text(rule: PermissionRule) -> str:
+    """A rule as it is shown: `deny edit(src/*)`."""
     shown = f"{rule.tool}({rule.pattern})" if rule.pattern else rule.tool
     return f"{rule.verdict} {shown}"
 
 
-def _names_tool(rule: str, name: str) -> bool:
+def names_tool(rule: str, name: str) -> bool:
     """Whether a rule's tool is this one; `mcp__server` alone is every tool of that server."""
     if fnmatchcase(name, rule):
         return True
@@ -343,7 +249,7 @@ def _texts_in(value: object) -> list[str]:
 
 
 def _target_fits(action: ToolAction, pattern: str) -> bool:
-    # A shell command has no safe pattern: `git *` would match `git log; curl …|sh`.
+    # No string is matched on commands: `git *` would match `git log; curl …|sh`.
     if action.kind == "run":
         return action.target == pattern
     if _fits(action.target, pattern):

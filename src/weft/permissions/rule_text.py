@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from weft.errors import did_you_mean
+from weft.permissions.domains import domain_problem
 from weft.permissions.policy import PermissionRule, Verdict
 from weft.permissions.tool_names import CLAUDE_NAMES, CLAUDE_ONLY, EDITING_TOOLS, our_tool_name
 
@@ -161,19 +162,23 @@ def _wrong_pattern(text: str) -> str:
         return f"{ours} takes no pattern; name the tool alone"
     if ours == "shell":
         return _wrong_command(pattern)
+    if ours == "fetch":
+        return domain_problem(pattern)
     return _wrong_path(pattern) if ours in _PATHS else ""
 
 
 def _wrong_command(pattern: str) -> str:
-    if pattern.strip() == "*":
+    if pattern.strip() in ("*", ":*"):
         return "for all commands name the tool without a pattern"
-    # There is no string matching on command lines: `git *` would also mean `git log; curl … | sh`.
-    if "*" in pattern or "?" in pattern:
-        return (
-            "a pattern for commands is one exact command here, without * and ?; "
-            "name the tool without a pattern, or judge commands in a PreToolUse hook"
-        )
-    return _decorated(pattern, "command")
+    if why := _decorated(pattern, "command"):
+        return why
+    from weft.permissions.shell import compile_pattern  # only for rules about commands
+
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _wrong_path(pattern: str) -> str:

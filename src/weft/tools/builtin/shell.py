@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.permissions import ToolAction
+from weft.permissions import ToolAction, words_in_line
 from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import (
     BackgroundCommands,
@@ -22,7 +22,7 @@ from weft.tools.base import (
     ToolContext,
     ToolOutcome,
 )
-from weft.tools.shell_syntax import is_plain
+from weft.tools.shell_syntax import is_plain, why_no_bash
 from weft.workspace import ProcessCommand, RunResult
 
 DEFAULT_SECONDS = 120.0
@@ -147,6 +147,7 @@ class ShellTool(Tool):
         exposes = ""
         if guard is not None and guard.has_rules and not escapes:
             exposes = await guard.why_exposed(is_sandboxed=is_sandboxed)
+        refused = await why_no_bash(given.command, context.runner, folder) if program else ""
         action = ToolAction(
             tool=self.name,
             kind="run",
@@ -156,8 +157,28 @@ class ShellTool(Tool):
             sandboxed=is_sandboxed and not escapes,
             escapes=escapes,
             exposes=exposes,
+            # Another shell than bash reads some lines differently: those are not judged by words.
+            line=given.command if program or is_plain(given.command) else "",
+            refused=refused,
+            leads_out=await _leads_out(given.command, cwd, context) if is_sandboxed else "",
+            root=context.workspace.root,
+            folder="" if cwd == "." else cwd,
         )
         return PreparedCall(action=action, run=run, preview=preview)
+
+
+async def _leads_out(line: str, cwd: str, context: ToolContext) -> str:
+    """A word of a line that is a link out of the project: to read it is to read outside."""
+    for word in words_in_line(line):
+        place = word if word.startswith("/") or cwd == "." else f"{cwd}/{word}"
+        if context.workspace.is_outside(place):
+            continue  # judged by its name
+        try:
+            if context.workspace.is_outside(await context.workspace.resolve(place)):
+                return word
+        except FinalToolError:
+            return word
+    return ""
 
 
 def _marked(shown: str, *, escapes: bool) -> str:

@@ -1,0 +1,53 @@
+"""Paths among the words of commands: what lies outside the project, and what holds secrets."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_FREE: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"})
+_SECRET: Final = re.compile(
+    r"\.env(\..+)?|\.envrc|\.?env\.local|\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|"
+    r"\.htpasswd|\.git-credentials|\.dockercfg|\.vault-token|credentials(\.json|\.toml|\.ya?ml)?|"
+    r"id_(rsa|dsa|ecdsa|ed25519)(_sk)?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)|"
+    r"secrets?\.(json|ya?ml|toml|txt|env)|service[-_]account.*\.json|\.?kube/?config|"
+    r"terraform\.tfstate(\.backup)?|.*\.tfvars|master\.key|shadow|\.aws|\.ssh|\.gnupg",
+    re.IGNORECASE,
+)
+"""Names of files in which keys and passwords are kept: reading one by name asks."""
+_SAMPLE: Final = re.compile(r".*\.(example|sample|template|dist|defaults?|schema|test)", re.I)
+
+
+def why_not_readable(text: str, root: str = "") -> str:
+    """Why a word, taken for a path, is not read unasked; empty when it may be."""
+    if why := why_outside(text, root):
+        return why
+    for name in text.split("/"):
+        # `HEAD:.env` of git, `--include=.env` and the like name the file behind a sign.
+        for piece in re.split(r"[:=,@]", name):
+            if _SECRET.fullmatch(piece) and not _SAMPLE.fullmatch(piece):
+                return f"{piece} may hold secrets"
+    return ""
+
+
+def why_outside(text: str, root: str = "") -> str:
+    """Why a path may lie outside the project; empty when it cannot, links left aside."""
+    for piece in (text, *re.split(r"[:=,@]", text)[1:]):
+        if why := _why_outside(piece, root):
+            return why
+    return ""
+
+
+def _why_outside(text: str, root: str) -> str:
+    if text in _FREE:
+        return ""
+    if text.startswith("~"):
+        return f"{text} lies in a home folder"
+    if ".." in text.split("/"):
+        return f"{text} may lie outside the project"
+    if text.startswith("/"):
+        inside = root.rstrip("/")
+        if inside and (text == inside or text.startswith(f"{inside}/")):
+            return ""
+        return f"{text} lies outside the project"
+    return ""

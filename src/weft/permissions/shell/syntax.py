@@ -1,0 +1,422 @@
+"""Command lines, parsed: a line in, its simple commands out, each with its words.
+
+Two readers work on every line: the bash grammar of tree-sitter, which knows the structure, and the
+reader of words (`words.py`).  A line of plain commands, lists, pipelines, groups and redirections
+is understood when both found the same commands and the same words in it.  All else (substitutions,
+functions, `case`, `[[`) is read by the grammar alone: its commands are listed, for rules that
+forbid, but no rule and no table can allow it.
+
+Nothing is executed here, and no variable is looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from weft.permissions.shell.words import (
+    HereDocument,
+    ShellOperator,
+    ShellToken,
+    ShellWord,
+    TooComplex,
+    UnfinishedLine,
+    split_line,
+    word_of,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+LONGEST: Final = 50_000
+"""Characters of a line; a longer one is refused, for nobody can read it either."""
+MOST_COMMANDS: Final = 500
+MOST_DEPTH: Final = 60
+_ASSIGNS: Final = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_OPENS: Final = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!"})
+_CLOSES: Final = frozenset({"fi", "done", "}"})
+_COMPLEX: Final = frozenset({"case", "esac", "select", "function", "coproc", "[[", "in", "]]"})
+_SEPARATES: Final = frozenset({";", "&", "&&", "||", "|", "|&", "\n"})
+_REDIRECTS: Final = frozenset(
+    {"<", ">", ">>", "<<", "<<-", "<<<", "<&", ">&", "&>", "&>>", ">|", "<>"}
+)
+_BY_KEYWORD: Final = frozenset({"export", "declare", "typeset", "local", "readonly", "unset"})
+"""Commands that the grammar has a node of their own for."""
+_TYPES: Final = frozenset(
+    {"command", "test_command", "declaration_command", "unset_command", "unsetenv_command"}
+)
+
+
+class ShellRedirect(msgspec.Struct, frozen=True):
+    """A redirection of a command."""
+
+    operator: str
+    target: ShellWord
+    has_text: bool = False
+    """Of a here-document or here-string: the input is there, and no file is opened."""
+
+
+class SimpleCommand(msgspec.Struct, frozen=True):
+    """A program and its words, with what is set and redirected for it."""
+
+    words: tuple[ShellWord, ...] = ()
+    assignments: tuple[ShellWord, ...] = ()
+    redirects: tuple[ShellRedirect, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        each = [*self.assignments, *self.words]
+        parts = [word.raw for word in each]
+        parts += [f"{redirect.operator}{redirect.target.raw}" for redirect in self.redirects]
+        return " ".join(parts)
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    """What is known of a line."""
+
+    commands: tuple[SimpleCommand, ...] = ()
+    doubt: str = ""
+    """Why no rule and no table can be sure of it; empty when both readers agree."""
+    is_broken: bool = False
+    """It does not parse: which commands it has is not known either."""
+    refused: str = ""
+    """Why it is not run at all."""
+
+
+@cache
+def _parser() -> Parser:
+    """The grammar; loaded with the first command."""
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def parse_line(line: str) -> CommandLine:
+    """Read a line."""
+    if len(line) > LONGEST:
+        return CommandLine(refused=f"it is longer than {LONGEST:,} characters", is_broken=True)
+    if "\0" in line:
+        return CommandLine(refused="it has a NUL character", is_broken=True)
+    odd = next((each for each in line if not each.isprintable() and each not in "\n\t"), "")
+    if odd:
+        doubt = f"it has a character that cannot be seen, <U+{ord(odd):04X}>"
+        return CommandLine(_by_grammar(line)[0], doubt, is_broken=True)
+    found, doubt, is_broken = _by_both(line)
+    if len(found) > MOST_COMMANDS:
+        refused = f"it has more than {MOST_COMMANDS} commands"
+        return CommandLine(found[:MOST_COMMANDS], doubt, True, refused)
+    return CommandLine(found, doubt, is_broken)
+
+
+def _by_both(line: str) -> tuple[tuple[SimpleCommand, ...], str, bool]:
+    from_tree, tree_words, tree_starts, problem = _by_grammar(line)
+    if problem:
+        return from_tree, problem, True
+    try:
+        commands = _Commands(split_line(line))
+        own = commands.read()
+    except TooComplex as what:
+        return from_tree, f"it has {what}", False
+    except UnfinishedLine:
+        return from_tree, "a quote or a here-document has no end", True
+    offset = _offsets(line)
+    words = {(offset(start), offset(end)) for start, end in commands.spans}
+    starts = {offset(start) for start in commands.starts}
+    if words != tree_words or starts != tree_starts:
+        return (*own, *from_tree), "it can be read in two ways", True
+    return own, commands.doubt, False
+
+
+def _offsets(line: str) -> _Offsets:
+    return _Offsets(line)
+
+
+class _Offsets:
+    """The grammar counts bytes, the reader of words characters."""
+
+    def __init__(self, line: str) -> None:
+        self._places: list[int] = []
+        if line.isascii():
+            return
+        place = 0
+        for letter in line:
+            self._places.append(place)
+            place += len(letter.encode("utf-8", "surrogatepass"))
+        self._places.append(place)
+
+    def __call__(self, place: int) -> int:
+        return self._places[place] if self._places else place
+
+
+# -- by the grammar
+
+
+def _by_grammar(
+    line: str,
+) -> tuple[tuple[SimpleCommand, ...], set[tuple[int, int]], set[int], str]:
+    """The commands, the places of all words, the places where commands begin, and what is wrong."""
+    source = line.encode("utf-8", "surrogatepass")
+    root = _parser().parse(source).root_node
+    reader = _TreeReader(source)
+    reader.visit(root)
+    problem = reader.problem or ("it is no line that bash understands" if root.has_error else "")
+    return tuple(reader.commands), reader.words, reader.starts, problem
+
+
+class _TreeReader:
+    """Walks the tree of a line; without recursion, for a line may be nested deeply."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self.commands: list[SimpleCommand] = []
+        self.words: set[tuple[int, int]] = set()
+        self.starts: set[int] = set()
+        self.problem = ""
+
+    def visit(self, root: Node) -> None:
+        waiting = [(root, 0)]
+        while waiting:
+            node, depth = waiting.pop()
+            if depth > MOST_DEPTH:
+                self.problem = f"it is nested more than {MOST_DEPTH} deep"
+                continue
+            self._take(node)
+            waiting += [(child, depth + 1) for child in reversed(node.named_children)]
+
+    def _take(self, node: Node) -> None:
+        kind = node.type
+        if kind == "command":
+            self._command(node)
+        elif kind in _TYPES:
+            self.starts.add(node.start_byte)
+            self.commands.append(SimpleCommand(tuple(self._rest(node))))
+        elif kind in ("file_redirect", "herestring_redirect"):
+            self._redirect(node)
+        elif kind == "heredoc_redirect":
+            self._span_of(node.children_by_field_name("argument"))
+        elif kind == "variable_assignment" and _stands_alone(node):
+            self.commands.append(SimpleCommand(assignments=(self._word(node),)))
+
+    def _command(self, node: Node) -> None:
+        name = node.child_by_field_name("name")
+        arguments = node.children_by_field_name("argument")
+        each = [*([name] if name is not None else []), *arguments]
+        self._span_of(each)
+        if name is not None:
+            self.starts.add(name.start_byte)
+        assigned = [child for child in node.named_children if child.type == "variable_assignment"]
+        redirects = (
+            redirect
+            for child in node.named_children
+            if child.type in ("file_redirect", "herestring_redirect")
+            for redirect in self._redirects(child)
+        )
+        words = tuple(map(self._word, (*each, *self._trailing(node))))
+        before = tuple(map(self._word, assigned))
+        self.commands.append(SimpleCommand(words, before, tuple(redirects)))
+
+    def _trailing(self, node: Node) -> Iterator[Node]:
+        """Words of a command that the grammar takes for further targets of its redirection."""
+        parent = node.parent
+        if parent is None or parent.type != "redirected_statement":
+            return
+        for child in parent.named_children:
+            if child.type == "file_redirect":
+                yield from child.children_by_field_name("destination")[1:]
+            elif child.type == "heredoc_redirect":
+                yield from child.children_by_field_name("argument")
+
+    def _redirect(self, node: Node) -> None:
+        targets = node.children_by_field_name("destination")
+        if node.type == "herestring_redirect":
+            targets = node.named_children[-1:]
+        self._span_of(targets)
+        if node.parent is None or node.parent.type != "command":
+            self.commands.append(SimpleCommand(redirects=tuple(self._redirects(node))))
+
+    def _redirects(self, node: Node) -> Iterator[ShellRedirect]:
+        if node.type == "herestring_redirect":
+            for child in node.named_children[-1:]:
+                yield ShellRedirect("<<<", self._word(child), has_text=True)
+            return
+        operator = next((child.type for child in node.children if not child.is_named), ">")
+        for child in node.children_by_field_name("destination")[:1]:
+            yield ShellRedirect(operator, self._word(child))
+
+    def _rest(self, node: Node) -> Iterator[ShellWord]:
+        """The words of a command with a node of its own, as they are written."""
+        text = self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+        for piece in text.split():
+            yield word_of(piece)
+
+    def _word(self, node: Node) -> ShellWord:
+        raw = self._source[node.start_byte : node.end_byte]
+        return word_of(raw.decode("utf-8", "surrogatepass"))
+
+    def _span_of(self, nodes: list[Node]) -> None:
+        self.words.update((node.start_byte, node.end_byte) for node in nodes)
+
+
+def _stands_alone(node: Node) -> bool:
+    parent = node.parent
+    return parent is None or parent.type not in ("command", "declaration_command")
+
+
+# -- by the words
+
+
+class _Commands:
+    """The simple commands of a line that has nothing but plain constructs."""
+
+    def __init__(self, tokens: list[ShellToken]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self.spans: set[tuple[int, int]] = set()
+        self.starts: set[int] = set()
+        self.doubt = ""
+        self._found: list[SimpleCommand] = []
+        self._may_only_end = False
+        """After `)`, `fi` and the like only redirections and operators follow."""
+
+    def read(self) -> tuple[SimpleCommand, ...]:
+        while (token := self._peek()) is not None:
+            if isinstance(token, HereDocument):
+                self._here(token)
+            elif isinstance(token, ShellOperator) and token.text not in _REDIRECTS:
+                self._separator(token)
+            else:
+                self._command()
+        return tuple(self._found)
+
+    def _peek(self, ahead: int = 0) -> ShellToken | None:
+        place = self._at + ahead
+        return self._tokens[place] if place < len(self._tokens) else None
+
+    def _here(self, token: HereDocument) -> None:
+        self._at += 1
+        if not token.is_literal:
+            self.doubt = "its here-document holds expansions"
+
+    def _separator(self, token: ShellOperator) -> None:
+        self._at += 1
+        following = self._peek()
+        if token.text == "(":
+            is_double = isinstance(following, ShellOperator) and following.start == token.end
+            if self._may_only_end or (is_double and following.text == "("):  # type: ignore[union-attr]  # checked
+                raise TooComplex("an arithmetic command")
+            return
+        if token.text == ")":
+            self._may_only_end = True
+            return
+        if token.text not in _SEPARATES:
+            raise TooComplex("a `case`")
+        self._may_only_end = False
+
+    def _command(self) -> None:
+        words: list[ShellWord] = []
+        assigned: list[ShellWord] = []
+        redirects: list[ShellRedirect] = []
+        while (token := self._peek()) is not None and not isinstance(token, HereDocument):
+            if isinstance(token, ShellOperator):
+                if token.text not in _REDIRECTS:
+                    break
+                redirects.append(self._redirect(token))
+                continue
+            if not words and not assigned and not redirects and self._is_reserved(token):
+                return
+            self._at += 1
+            if self._is_descriptor(token):
+                continue
+            if not words and _ASSIGNS.match(token.raw):
+                assigned.append(token)
+                continue
+            words.append(token)
+        self._add(words, assigned, redirects)
+
+    def _add(
+        self, words: list[ShellWord], assigned: list[ShellWord], redirects: list[ShellRedirect]
+    ) -> None:
+        if words and self._may_only_end:
+            raise TooComplex("words behind a group")
+        token = self._peek()
+        if words and isinstance(token, ShellOperator) and token.text == "(":
+            raise TooComplex("a function or an array")
+        if assigned and isinstance(token, ShellOperator) and token.text == "(":
+            raise TooComplex("an array")
+        if words:
+            self.starts.add(words[0].start)
+            if words[0].raw not in _BY_KEYWORD and words[0].raw != "[":
+                self.spans.update((word.start, word.end) for word in words)
+            _check_first(words)
+        self._found.append(SimpleCommand(tuple(words), tuple(assigned), tuple(redirects)))
+
+    def _is_descriptor(self, token: ShellWord) -> bool:
+        """Whether it is the number of what the next sign redirects: `2>`."""
+        following = self._peek()
+        if not isinstance(following, ShellOperator) or following.start != token.end:
+            return False
+        if following.text not in _REDIRECTS or following.text.startswith("&"):
+            return False
+        if token.raw.startswith("{") and token.raw.endswith("}"):
+            raise TooComplex("a redirection into a variable")
+        return token.raw.isdecimal() and token.raw.isascii()
+
+    def _redirect(self, operator: ShellOperator) -> ShellRedirect:
+        self._at += 1
+        target = self._peek()
+        if not isinstance(target, ShellWord):
+            raise TooComplex("a redirection without a target")
+        self._at += 1
+        if operator.text in ("<<", "<<-"):
+            return ShellRedirect(operator.text, target, has_text=True)
+        self.spans.add((target.start, target.end))
+        return ShellRedirect(operator.text, target, has_text=operator.text == "<<<")
+
+    def _is_reserved(self, token: ShellWord) -> bool:
+        """Take a word that is part of the syntax where a command may begin."""
+        if token.raw in _COMPLEX:
+            raise TooComplex(f"`{token.raw}`")
+        if token.raw == "for":
+            self._for()
+            return True
+        if token.raw in _CLOSES:
+            self._at += 1
+            self._may_only_end = True
+            return True
+        if token.raw in _OPENS:
+            self._at += 1
+            self._may_only_end = False
+            return True
+        return False
+
+    def _for(self) -> None:
+        """`for NAME in WORDS`; the words are no command's."""
+        name, keyword = self._peek(1), self._peek(2)
+        is_plain = isinstance(name, ShellWord) and _NAME.fullmatch(name.raw)
+        if not is_plain or not isinstance(keyword, ShellWord) or keyword.raw != "in":
+            raise TooComplex("a `for` of another kind")
+        self._at += 3
+        while isinstance(self._peek(), ShellWord):
+            self._at += 1
+        following = self._peek()
+        if not isinstance(following, ShellOperator) or following.text not in (";", "\n"):
+            raise TooComplex("a `for` of another kind")
+
+
+def _check_first(words: list[ShellWord]) -> None:
+    """Refuse what only looks like a program and its words."""
+    first = words[0].raw
+    if first.startswith("%"):
+        raise TooComplex("the name of a job")
+    if first != "time":
+        return
+    reserved = _OPENS | _CLOSES | _COMPLEX | {"for"}
+    if len(words) == 1 or any(word.raw in reserved for word in words[1:]):
+        raise TooComplex("`time` before a group")

@@ -1,0 +1,144 @@
+"""Tables of commands: what only reads, what runs another command, what runs code, and which options
+the `*` of a rule does not cover.
+
+The rows are data (`*.tsv`, with a reason each); this is how they are read.  All of them are loaded
+with the first command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from weft.data_tables import read_table
+
+OptionKind: TypeAlias = Literal["flag", "text", "path", "two", "maybe", "line"]
+_SUFFIXES: Final[tuple[tuple[str, OptionKind], ...]] = (
+    ("[=]", "maybe"),
+    ("=P", "path"),
+    ("=2", "two"),
+    ("=T", "line"),
+    ("=", "text"),
+)
+SYSTEM_FOLDERS: Final = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/")
+
+
+class ReadOnlyRow(msgspec.Struct, frozen=True):
+    """A command that only reads with these options."""
+
+    command: str
+    options: Mapping[str, OptionKind]
+    words: str
+    is_trap: bool
+    """What is not in the row is no everyday use: the `*` of a rule does not cover it."""
+    reason: str
+
+
+class WrapperRow(msgspec.Struct, frozen=True):
+    """A command that runs another one."""
+
+    command: str
+    options: Mapping[str, OptionKind]
+    skipped: int
+    """Words before the inner command; 9: there is no inner command among its words."""
+    how: str
+    reason: str
+
+
+class CodeRow(msgspec.Struct, frozen=True):
+    """A command that runs code."""
+
+    command: str
+    options: frozenset[str]
+    takes_lines: bool
+    """The code is a line for a shell like bash, and is read."""
+    reason: str
+
+
+def _options(cell: str) -> dict[str, OptionKind]:
+    found: dict[str, OptionKind] = {}
+    for text in cell.split() if cell != "-" else ():
+        for suffix, kind in _SUFFIXES:
+            if text.endswith(suffix):
+                found[text.removesuffix(suffix)] = kind
+                break
+        else:
+            found.setdefault(text, "flag")
+    return found
+
+
+@cache
+def read_only_rows() -> Mapping[str, ReadOnlyRow]:
+    """By command, which is one to three words."""
+    rows = read_table(__file__, "read_only.tsv", 5)
+    return {
+        command: ReadOnlyRow(command, _options(options), words, rest == "trap", reason)
+        for command, options, words, rest, reason in rows
+    }
+
+
+@cache
+def wrapper_rows() -> Mapping[str, WrapperRow]:
+    """By command, which is one to three words."""
+    rows = read_table(__file__, "wrappers.tsv", 5)
+    return {
+        command: WrapperRow(command, _options(options), int(skipped), how, reason)
+        for command, options, skipped, how, reason in rows
+    }
+
+
+@cache
+def code_rows() -> Mapping[str, CodeRow]:
+    """By command."""
+    rows = read_table(__file__, "code_runners.tsv", 3)
+    return {
+        command: CodeRow(
+            command,
+            frozenset(each.removesuffix("=T") for each in options.split()),
+            "=T" in options,
+            reason,
+        )
+        for command, options, reason in rows
+    }
+
+
+@cache
+def _wary_rows() -> Mapping[str, tuple[tuple[str, str], ...]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for command, options, reason in read_table(__file__, "wary_options.tsv", 3):
+        found.setdefault(command, []).extend((each, reason) for each in options.split())
+    return {command: tuple(each) for command, each in found.items()}
+
+
+def why_wary(program: str, word: str) -> str:
+    """Why the `*` of a rule does not cover this word of a program; empty when it does."""
+    rows = _wary_rows()
+    for option, reason in (*rows.get(program, ()), *rows["*"]):
+        if _is_option(word, option):
+            return f"{word.partition('=')[0]} {reason}"
+    return ""
+
+
+def _is_option(word: str, option: str) -> bool:
+    if not word.startswith("-") or len(word) < 2 or not option.startswith("-"):
+        return fnmatchcase(word, option)
+    name = word.partition("=")[0]
+    if fnmatchcase(name, option) or fnmatchcase(word, option):
+        return True
+    if word.startswith("--"):
+        # Long options may be shortened as far as they are unambiguous.
+        return len(name) > 3 and option.startswith(name)
+    # One letter, alone or among others.
+    return len(option) == 2 and option[1] in word[1:]
+
+
+def bare_name(program: str) -> str:
+    """The name of a program that the system brings, without its folder; any other path stays."""
+    for folder in SYSTEM_FOLDERS:
+        if program.startswith(folder) and "/" not in program[len(folder) :]:
+            return program[len(folder) :]
+    return program

@@ -1,0 +1,207 @@
+"""The permission policy: an action, the mode, the rules and the grants in; allow, ask or deny out.
+
+Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one
+that allows, but a grant, which the user gave after seeing the request, answers an ask.  Commands
+are judged word by word (`weft.permissions.shell`): the strictest of their parts counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from weft.permissions.policy import (
+    SEVERITY,
+    UNREACHABLE,
+    Mode,
+    PermissionGrant,
+    PermissionRule,
+    PolicyDecision,
+    ToolAction,
+    Verdict,
+    grant_pattern,
+    rule_text,
+)
+
+if TYPE_CHECKING:
+    from weft.permissions.shell import LineJudgement
+
+
+_MOST_NAMED: Final = 200
+"""Words of a line that are looked up on the disk."""
+
+
+def decide(
+    action: ToolAction,
+    *,
+    mode: Mode,
+    rules: Iterable[PermissionRule] = (),
+    grants: Iterable[PermissionGrant] = (),
+) -> PolicyDecision:
+    """Judge one action; the strictest voice wins."""
+    rules = tuple(rules)
+    if action.parts:
+        grants = tuple(grants)
+        judged = [decide(part, mode=mode, rules=rules, grants=grants) for part in action.parts]
+        # Of two that ask, the one that only the user can answer counts.
+        return max(judged, key=lambda each: (SEVERITY[each.verdict], each.is_firm))
+    line = judge_line(action, rules)
+    voices = _voices(action, mode, rules, line)
+    strictest = max(voices, key=lambda voice: SEVERITY[voice.verdict])
+    # A deny ends here: no rule that allows and no grant is even looked at.
+    if strictest.verdict != "ask":
+        return strictest
+    # Not `covers`: a rule that allows many targets does not reach a delicate one.
+    speaking = [rule for rule in rules if _speaks_of(rule, action)]
+    verdicts = {rule.verdict for rule in speaking}
+    if line is not None:
+        verdicts |= {each.verdict for each in line.restrictions}
+    if line is not None and line.rule and "ask" not in verdicts and not _leaves(action):
+        return PolicyDecision(
+            "allow", "a rule allows it", rule=_pattern_in(line.rule), by="rule", text=line.rule
+        )
+    if "allow" in verdicts and "ask" not in verdicts:
+        allows = next(rule for rule in speaking if rule.verdict == "allow")
+        return PolicyDecision(
+            "allow",
+            "a rule allows it",
+            rule=allows.pattern or allows.tool,
+            by="rule",
+            text=rule_text(allows),
+        )
+    # The whole text, never a prefix: a grant for `git status` is none for `git status; rm -r .`.
+    exactly = grant_pattern(action)
+    if exactly and any(grant.pattern == exactly for grant in grants):
+        return PolicyDecision("allow", "you allowed it before", by="grant", text=exactly)
+    is_firm = "ask" in verdicts or action.is_delicate
+    return PolicyDecision("ask", strictest.reason, is_firm)
+
+
+def judge_line(action: ToolAction, rules: Iterable[PermissionRule]) -> LineJudgement | None:
+    """What is said of each command of a line; None for an action that is none."""
+    if action.kind != "run" or not action.line:
+        return None
+    from weft.permissions.shell import LineJudge  # the grammar is loaded with the first command
+
+    return LineJudge(action, tuple(rules)).judge()
+
+
+def is_broken_line(line: str) -> bool:
+    """True when a line does not parse, so that which commands it has is not known."""
+    from weft.permissions.shell import parse_line  # as above
+
+    return parse_line(line).is_broken
+
+
+def words_in_line(line: str) -> tuple[str, ...]:
+    """The literal words of all commands of a line that may name files."""
+    from weft.permissions.shell import read_program  # as above
+
+    words = (word for part in read_program(line).all() for word in part.words[1:])
+    found = (word.text for word in words if word.kind == "literal" and word.text.isprintable())
+    named = (text for text in found if text and not text.startswith("-"))
+    return tuple(dict.fromkeys(named))[:_MOST_NAMED]
+
+
+def _voices(
+    action: ToolAction,
+    mode: Mode,
+    rules: Iterable[PermissionRule],
+    line: LineJudgement | None,
+) -> list[PolicyDecision]:
+    """All that speak of an action.
+
+    The order counts: of equally strict voices `max` takes the first, and its reason is shown.
+    """
+    voices = []
+    if refused := action.refused or (line.refused if line is not None else ""):
+        voices.append(PolicyDecision("deny", refused))
+    # What a command could read is a voice of its own, for no mode is freer than a rule.
+    voices += [PolicyDecision("ask", why) for why in (action.exposes, action.unfamiliar) if why]
+    voices.append(_by_mode(action, mode, only_reads=line is not None and line.only_reads))
+    voices += [
+        PolicyDecision(rule.verdict, _because_of(rule), by="rule", text=rule_text(rule))
+        for rule in rules
+        if rule.covers(action)
+    ]
+    if line is not None:
+        voices += line.restrictions
+    return voices
+
+
+def _leaves(action: ToolAction) -> bool:
+    """Whether a pattern does not reach it: it would run where only the user can allow it."""
+    return action.is_delicate or action.outside
+
+
+def _pattern_in(rule: str) -> str:
+    return rule.partition("(")[2].removesuffix(")")
+
+
+def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) -> PolicyDecision:
+    """The decision when a hook has spoken too: it may be stricter, or answer what only the mode
+    asks.
+
+    It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the
+    user to decide.
+    """
+    if verdict is None:
+        return decision
+    if verdict == "allow":
+        is_answered = decision.verdict == "ask" and not decision.is_firm
+        return PolicyDecision("allow", reason, by="hook") if is_answered else decision
+    if SEVERITY[verdict] > SEVERITY[decision.verdict]:
+        # Firm: no hook that is heard after this one can lift it.
+        return PolicyDecision(verdict, reason, is_firm=True, by="hook")
+    if verdict == decision.verdict == "ask":
+        # The mode asks as well; an "allow" of the next hook must not answer for this one.
+        return msgspec.structs.replace(decision, is_firm=True)
+    return decision
+
+
+def _by_mode(action: ToolAction, mode: Mode, *, only_reads: bool = False) -> PolicyDecision:
+    """What the mode alone says."""
+    if mode == "plan" and action.has_effect:
+        return PolicyDecision("deny", "plan mode changes nothing; switch to another mode to act")
+    # The order of these checks is the policy. What leaves the sandbox comes before bypass, which
+    # would allow it, and a target outside before the reads, which change nothing but may show a key
+    # to the model.
+    if mode == "bypass" and action.escapes:
+        return PolicyDecision("deny", "bypass mode never asks, so no command may leave the sandbox")
+    if mode == "bypass":
+        return PolicyDecision("allow", "bypass mode never asks")
+    if action.escapes:
+        return PolicyDecision("ask", "it would run outside the sandbox")
+    if action.outside:
+        return PolicyDecision("ask", f"{action.target} is outside the project")
+    if action.protected and action.has_effect:
+        return PolicyDecision("ask", f"programs obey {action.target} or run it by themselves")
+    if not action.has_effect and not action.is_claimed:
+        return PolicyDecision("allow", "it changes nothing")
+    if action.kind == "edit" and mode in ("accept_edits", "auto"):
+        return PolicyDecision("allow", f"{mode} mode allows edits")
+    if action.kind == "run" and action.sandboxed and mode == "auto":
+        return PolicyDecision("allow", "auto mode runs commands in the sandbox")
+    # In the sandbox all the same: a command that only reads may run what the project configures.
+    if action.kind == "run" and action.sandboxed and only_reads:
+        return PolicyDecision("allow", "it only reads, in the sandbox")
+    return PolicyDecision("ask", "")
+
+
+def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
+    """Does the rule mean this action?  One that allows must name a delicate target itself, not
+    sweep it up with others.
+    """
+    if rule.verdict == "allow" and action.unfamiliar:
+        return False  # it allows what was known when it was written
+    if rule.verdict == "allow" and action.is_delicate:
+        return rule.tool in action.names and rule.pattern == action.target
+    return rule.covers(action)
+
+
+def _because_of(rule: PermissionRule) -> str:
+    if rule.source == UNREACHABLE:
+        return "the session that it works for cannot be asked for its rules; try again later"
+    return f"the rule `{rule_text(rule)}` says so"

@@ -1,0 +1,54 @@
+"""Commands that only read run in the sandbox without a question; what leads out of it asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.rewind_project import open_world, shell, turns
+from tests.support.sandboxed_session import skip_without_sandbox, tool_results
+from tests.support.world import World
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+async def result_of(world: World, command: str, **settings: object) -> str:
+    model = turns(shell(command))
+    async with open_world(world, model, sandbox="auto", **settings) as app:
+        await skip_without_sandbox(app, world)
+        session = await app.sessions.start_session(permission_mode="default", asking="no")
+        await session.send_message("go")
+    [result] = tool_results(model)
+    return result
+
+
+async def test_a_command_that_only_reads_needs_no_question(plain_world: World) -> None:
+    plain_world.write("a.txt", "inside\n")
+    assert "inside" in await result_of(plain_world, "cat a.txt | head -1")
+    assert "Denied" in await result_of(plain_world, "cat a.txt > b.txt")
+
+
+async def test_a_link_out_of_the_project_is_not_read_unasked(plain_world: World) -> None:
+    plain_world.write("../beside.txt", "TOPSECRET\n")
+    plain_world.write("deep/a.txt", "inside\n")
+    (plain_world.project / "link").symlink_to(plain_world.project.parent / "beside.txt")
+    (plain_world.project / "up").symlink_to(plain_world.project.parent)
+    (plain_world.project / "in").symlink_to("deep")
+    for command in ("cat link", "head -1 ./link", "cat up/beside.txt", "cd up && cat beside.txt"):
+        result = await result_of(plain_world, command)
+        assert "TOPSECRET" not in result, command
+        assert "Denied" in result, command
+    assert "inside" in await result_of(plain_world, "cat in/a.txt")
+
+
+async def test_a_rule_allows_the_command_it_names_and_no_other(plain_world: World) -> None:
+    rules = ["shell(touch *)"]
+    await result_of(plain_world, "touch made", permissions__allow=rules)
+    assert (plain_world.project / "made").exists()
+    await result_of(plain_world, "touch more; rm made", permissions__allow=rules)
+    assert (plain_world.project / "made").exists()
+    assert not (plain_world.project / "more").exists()
+
+
+async def test_what_bash_refuses_is_told_to_the_model_without_asking(plain_world: World) -> None:
+    result = await result_of(plain_world, "if true; then ls")
+    assert "syntax error" in result
