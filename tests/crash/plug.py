@@ -284,10 +284,12 @@ class PluggedProcess:
 
 def _live(work: Work, world: World, plan: RoundPlan, voice: int) -> None:
     code = 1
+
+    def say(said: Any) -> None:
+        os.write(voice, json.dumps(said).encode() + b"\n")
+
     try:
-        anyio.run(
-            work, world, plan, lambda said: os.write(voice, json.dumps(said).encode() + b"\n")
-        )
+        anyio.run(work, world, plan, say)
         code = 0
     except BaseException:
         traceback.print_exc()
