@@ -26,7 +26,7 @@ __words() {
 command_not_found_handle() { __words "$@"; return 0; }
 exec 9> "$1/words"
 while IFS= read -r -d '' names && IFS= read -r -d '' line; do
-  ( cd "$1/empty" || exit 9; eval "$names"; eval "$line"; wait ) > /dev/null 2>&1 < /dev/null
+  ( cd "$1/empty" || exit 9; eval -- "$names"; eval -- "$line"; wait ) > /dev/null 2>&1 < /dev/null
   printf '\3' >&9
 done < "$1/lines"
 """
