@@ -97,7 +97,7 @@ async def test_a_late_piece_does_not_delay_those_behind_it(
 
     monkeypatch.setattr("weft.providers.scripted.anyio.sleep", sleep)
     monkeypatch.setattr("weft.providers.scripted.anyio.current_time", lambda: time)
-    script = Script(answers=(SayText(text="x" * 40, chunk=1),), pace_seconds=0.1)
+    script = Script(answers=((SayText(text="x" * 40, chunk=1),),), pace_seconds=0.1)
     took = [0.0, 0.03, 0.25, 0.0, 0.0, 9.0, *[0.0] * 34]
     model = ScriptedModel(script)
     async with model.stream(asked("go")) as events:
