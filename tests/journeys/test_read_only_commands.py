@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from tests.support.rewind_project import open_world, shell, turns
@@ -47,6 +48,23 @@ async def test_a_rule_allows_the_command_it_names_and_no_other(plain_world: Worl
     await result_of(plain_world, "touch more; rm made", permissions__allow=rules)
     assert (plain_world.project / "made").exists()
     assert not (plain_world.project / "more").exists()
+
+
+async def test_what_a_command_that_only_reads_has_others_write_does_not_reach_the_project(
+    plain_world: World,
+) -> None:
+    """Git obeys the repository: here a filter that leaves a file behind."""
+    project = plain_world.project
+    plain_world.write("a.txt", "one\n")
+    plain_world.write(".gitattributes", "*.txt filter=f\n")
+    clean = "sh -c 'echo pwned > evil.sh; cat'"
+    for argv in (["init", "-q"], ["add", "."], ["config", "filter.f.clean", clean]):
+        await anyio.run_process(["git", "-C", str(project), *argv])
+    plain_world.write("a.txt", "two\n")
+    result = await result_of(plain_world, "git diff")
+    assert "+two" in result
+    assert "did not reach the project: evil.sh" in result
+    assert not (project / "evil.sh").exists()
 
 
 async def test_what_bash_refuses_is_told_to_the_model_without_asking(plain_world: World) -> None:

@@ -94,6 +94,9 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     stdin: bytes = b""
     only_reads: bool = False
     """We ourselves start it, and it changes nothing: what it changed need not be looked for."""
+    drops_changes: bool = False
+    """It was judged to only read: what it changes in the sandbox all the same, by a program that
+    the project configures, does not reach the project."""
     is_unconfined: bool = False
     """Run it outside the sandbox: the user was asked, and allowed it."""
     hidden: tuple[str, ...] = ()

@@ -76,6 +76,10 @@ OVERLAY_LIMITS: Final = {
 }
 """What a failed command says, and what to do instead."""
 
+DROPPED = (
+    "(This command was taken for one that only reads, so what it changed did not reach the "
+    "project: {}.)"
+)
 NO_SANDBOX = (
     "Commands run here without a sandbox, with everything that you may do yourself: {}. "
     "What they change is found out afterwards and reported; nothing is held back. `weft "
@@ -167,11 +171,29 @@ class SandboxRunner(Runner):
         if place.is_unused:
             self._sandbox.scratch.give_back(place)
             return _with(result, CommittedChanges(), self._hint(result))
+        if command.drops_changes:
+            dropped = await self._dropped(place)
+            return _with(result, CommittedChanges(remarks=dropped), self._hint(result))
         # From here on the changes are the project's.  A cancel waits until they are complete and
         # recorded: half of them would be in the project and in no history.
         with anyio.CancelScope(shield=True):
             committed = await self._commit_of(place, started, command.label).run()
         return _with(result, committed, self._hint(result))
+
+    async def _dropped(self, place: ScratchPlace) -> list[str]:
+        """Throw away what a command changed that was judged to only read; says so, unless it is
+        git's own bookkeeping.
+        """
+        uppers = [upper for _, upper, _ in place.layers]
+
+        def drop() -> set[str]:
+            names = {name for upper in uppers for name in os.listdir(upper)}
+            self._sandbox.scratch.discard(place)
+            return names - {".git"}
+
+        with anyio.CancelScope(shield=True):
+            names = await self._threads.run(drop)
+        return [DROPPED.format(", ".join(sorted(names)[:5]))] if names else []
 
     def _with_notice(self, result: RunResult, why: str) -> RunResult:
         """The result of a command that had no sandbox.
