@@ -16,7 +16,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from weft.clock import Clock
-from weft.errors import ProviderUnavailable, StoreError
+from weft.errors import ProviderUnavailable, StoreError, WeftError
 from weft.server.cluster.cluster_secret import HOP_SECONDS, ClusterSecret, HopToken
 from weft.server.cluster.session_routes import SessionPlace, SessionRoutes
 from weft.server.operation import CLIENT_HEADER
@@ -107,8 +107,10 @@ class ServerHop:
 
         Raises:
             HopLost: see there.
+            WeftError: it cannot be handed on as it is.
         """
         lost = False
+        failure: WeftError | None = None
         begun: HttpReply | None = None
 
         async def pass_on() -> None:
@@ -131,7 +133,11 @@ class ServerHop:
                 await pass_on()
             except ProviderUnavailable:
                 lost = True
+            except WeftError as error:
+                failure = error  # outside the group, which would wrap it
             group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
         if lost and begun is None:
             raise HopLost
         if lost and _has_cursor(begun):
