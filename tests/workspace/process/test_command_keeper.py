@@ -20,7 +20,7 @@ import pytest
 
 from weft.errors import RetryableToolError
 from weft.workspace import LocalRunner, ProcessCommand, RunResult, kill_orphans
-from weft.workspace.process import command_keeper
+from weft.workspace.process import command_keeper, orphans
 from weft.workspace.process.command_keeper import CommandKeeper
 from weft.workspace.process.command_process import LOST
 from weft.workspace.process.runner import NO_KEEPER
@@ -393,3 +393,14 @@ def test_orphans_are_looked_for_when_the_keeper_of_the_dead_has_done_its_work(
         process.wait()
         kill_orphans()
         assert not is_alive(stray)
+
+
+@pytest.mark.parametrize("value", [b"\xff", "{}.²".encode()])
+def test_a_process_that_only_claims_to_be_a_keeper_costs_no_start(value: bytes) -> None:
+    space = orphans.owner().partition(".")[0].encode()
+    claimed = {orphans.KEEPER.encode(): value.replace(b"{}", space)}
+    with subprocess.Popen(["sleep", "600"], env=claimed) as stranger:
+        try:
+            kill_orphans()
+        finally:
+            stranger.kill()
