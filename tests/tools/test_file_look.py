@@ -27,10 +27,13 @@ async def test_an_abort_does_not_wait_for_a_disk_that_does_not_answer(
         over.set()
         return place
 
+    async def look() -> None:
+        await file_look.file_look("/far")(SUBJECT)
+
     monkeypatch.setattr(file_look, "digest_of", stuck)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(file_look.file_look("/far"), SUBJECT)
+            group.start_soon(look)
             await anyio.to_thread.run_sync(asked.wait)
             group.cancel_scope.cancel()
         assert not over.is_set()

@@ -241,6 +241,25 @@ async def test_a_command_that_stops_its_reaper_ends_with_its_time(
     assert (await runner.run(bash("echo again", tmp_path))).output == "again\n"
 
 
+async def test_a_command_whose_reaper_is_killed_after_its_end_is_not_called_interrupted(
+    runner: LocalRunner, keeper: CommandKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill = command_keeper.KeptProcess.kill
+
+    def kill_its_reaper(kept: command_keeper.KeptProcess) -> None:
+        [reaper] = below(keeper.pid)
+        handle = os.pidfd_open(reaper)
+        os.kill(reaper, signal.SIGKILL)
+        assert has_ended(handle)
+        os.close(handle)
+        kill(kept)
+
+    monkeypatch.setattr(command_keeper.KeptProcess, "kill", kill_its_reaper)
+    with anyio.fail_after(30):
+        result = await runner.run(bash("sleep 600 >/dev/null 2>&1 & exit 3", tmp_path))
+    assert (result.exit_code, result.remarks) == (3, ())
+
+
 async def test_a_command_of_a_program_that_blocks_the_signal_of_children_ends(
     runner: LocalRunner, tmp_path: Path
 ) -> None:

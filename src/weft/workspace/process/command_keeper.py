@@ -118,7 +118,9 @@ class KeptProcess:
         self.failure: OSError | None = None
         """Why it did not start; its `filename` is the stage."""
         self.is_lost = False
-        """Its reaper was killed: how it ended is not known."""
+        """Its reaper was killed, or does not answer."""
+        self.is_end_known = True
+        """False where that was before the end of its first process."""
         self._message, self._standard = message, standard
 
     def run(self, *, tell_pid: bool = False) -> None:
@@ -200,10 +202,10 @@ class KeptProcess:
             self._cleared.set()
 
     def _lose(self) -> None:
-        if not self.exited.is_set():
-            self.is_lost = True
-            self._end(-signal.SIGKILL, is_clear=True)
         self.is_lost = True
+        if not self.exited.is_set():
+            self.is_end_known = False
+            self._end(-signal.SIGKILL, is_clear=True)
         self._cleared.set()
         with suppress(OSError, ValueError):
             self._loop.remove_reader(self._link.channel.fileno())

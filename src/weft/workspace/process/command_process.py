@@ -190,7 +190,7 @@ class KeptCommand:
 
     @property
     def remark(self) -> str:
-        return LOST if self._kept.is_lost else ""
+        return "" if self._kept.is_end_known else LOST
 
     @property
     def is_over(self) -> bool:
