@@ -123,3 +123,17 @@ async def test_a_server_opens_no_session_of_another_for_reading(hosts: Hosts) ->
         session_id = await granted(one)
         with pytest.raises(Owned):
             await two.host.port(session_id)
+
+
+async def test_a_store_from_elsewhere_brings_no_grants_along(tmp_path: Path) -> None:
+    brought = f"sqlite:{tmp_path / 'brought.db'}"
+    settings = {"sandbox.mode": "off"}
+    async with weft.open(tmp_path, brought, settings) as elsewhere:
+        elsewhere.host.registry.host = "http://127.0.0.1:7001"
+        session_id = await granted(elsewhere)
+    async with weft.open(tmp_path, "memory", settings) as app:
+        app.host.registry.host = "http://127.0.0.1:7002"
+        await app.sessions.start_session(model=ScriptedModel([]), store=brought)
+        port = await app.host.port(session_id)
+        assert isinstance(port, LocalPort)
+        assert (port.permission_mode, port.actor.gate.granted.grants) == ("default", ())

@@ -260,7 +260,9 @@ class SessionRegistry:
 
             state, snapshot_seq = await load_with_snapshot(session_id, store)
             await self._find_moved(state)
-            self._carry_grants(state, lease)
+            is_carried = self._carries(state, lease, store)
+            if is_carried:
+                self._carry_grants(state)
             environment = self._environment(
                 session_id, state.about.project_path, state.about.parent, store, _place_of(state)
             )
@@ -275,18 +277,22 @@ class SessionRegistry:
             supervisor=supervisor,
             snapshot_seq=snapshot_seq,
         )
-        if self.host and state.hosting.counts_for(lease.fence):
+        if is_carried:
             # At once: what was carried here is to be carried on, though nothing is done with it.
             await self._note_carried(actor, store, lease)
         actor.start()
         self.agents.joined(actor)
         return self._port_to(actor)
 
-    def _carry_grants(self, state: SessionState, lease: Lease) -> None:
+    def _carries(self, state: SessionState, lease: Lease, store: Store) -> bool:
+        """Whether another server of this database had the session last."""
+        # Another store, which is open beside it, is a file that may come from elsewhere.
+        is_shared = bool(self.host) and store is self.stores.own
+        return is_shared and state.hosting.counts_for(lease.fence)
+
+    def _carry_grants(self, state: SessionState) -> None:
         """Let a session keep what its user granted it at another server of this database."""
         hosted, known = state.hosting, self.granted.get(state.session_id)
-        if not self.host or not hosted.counts_for(lease.fence):
-            return
         if known is None or known.is_woken:
             # What asks for nothing at all is given by a user who is there, each time.
             trusted = hosted.trusted_mode and state.settings.permission_mode != "bypass"

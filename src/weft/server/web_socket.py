@@ -55,8 +55,8 @@ class PageSocket:
         self._socket = socket
         self._followed: dict[str, anyio.CancelScope] = {}
         self._clients: set[str] = set()
-        self._far: set[str] = set()
-        """Sessions that were followed and may be another server's."""
+        self._far: dict[str, None] = {}
+        """Sessions that were followed last and may be another server's, the latest at the end."""
         self._close_code = 0
         self._all: anyio.CancelScope | None = None
 
@@ -140,7 +140,7 @@ class PageSocket:
 
     async def _session(self, name: str, after: int | None) -> None:
         if self._parts.cluster is not None:
-            self._far.add(name)
+            self._note_far(name)
             role = self._socket.scope["weft.role"]
             frames = self._parts.cluster.frames(self._parts, name, after, self._too_slow, role=role)
             async with aclosing(frames):
@@ -156,6 +156,13 @@ class PageSocket:
         finally:
             with anyio.CancelScope(shield=True):
                 await ticks.aclose()
+
+    def _note_far(self, name: str) -> None:
+        self._far.pop(name, None)
+        self._far[name] = None
+        # What a page names, and drops again, has no end.
+        if len(self._far) > MOST_FOLLOWED:
+            del self._far[next(iter(self._far))]
 
     async def _list(self) -> None:
         async for change in await self._parts.projects.main.subscribe(LIST_TOPIC):

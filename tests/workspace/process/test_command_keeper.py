@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
+from weft.errors import RetryableToolError
 from weft.workspace import LocalRunner, ProcessCommand, RunResult, kill_orphans
-from weft.workspace.process import command_keeper
+from weft.workspace.process import command_keeper, orphans
 from weft.workspace.process.command_keeper import CommandKeeper
 from weft.workspace.process.command_process import LOST
 from weft.workspace.process.runner import NO_KEEPER
@@ -41,7 +46,8 @@ def keeper() -> Iterator[CommandKeeper]:
     pid = made.pid
     made.end()
     if pid:
-        os.waitpid(pid, 0)
+        with suppress(ChildProcessError):  # reaped already
+            os.waitpid(pid, 0)
 
 
 @pytest.fixture
@@ -222,6 +228,115 @@ async def test_a_command_has_no_descriptor_but_its_three_and_no_signal_ignored(
     assert int(ignored.split()[1], 16) & 0x7FFFFFFF & ~allowed == 0
 
 
+async def test_a_command_that_stops_its_reaper_ends_with_its_time(
+    runner: LocalRunner, keeper: CommandKeeper, tmp_path: Path
+) -> None:
+    script = "kill -STOP $PPID; echo $$; sleep 600"
+    printed: list[str] = []
+    command = msgspec.structs.replace(bash(script, tmp_path), timeout_seconds=0.2)
+    with anyio.fail_after(30):
+        result = await runner.run(command, printed.append)
+    assert result.timed_out
+    assert not is_alive(int(printed[0]))
+    assert (await runner.run(bash("echo again", tmp_path))).output == "again\n"
+
+
+async def test_a_command_whose_reaper_is_killed_after_its_end_is_not_called_interrupted(
+    runner: LocalRunner, keeper: CommandKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill = command_keeper.KeptProcess.kill
+
+    def kill_its_reaper(kept: command_keeper.KeptProcess) -> None:
+        [reaper] = below(keeper.pid)
+        handle = os.pidfd_open(reaper)
+        os.kill(reaper, signal.SIGKILL)
+        assert has_ended(handle)
+        os.close(handle)
+        kill(kept)
+
+    monkeypatch.setattr(command_keeper.KeptProcess, "kill", kill_its_reaper)
+    with anyio.fail_after(30):
+        result = await runner.run(bash("sleep 600 >/dev/null 2>&1 & exit 3", tmp_path))
+    assert (result.exit_code, result.remarks) == (3, ())
+
+
+async def test_a_command_of_a_program_that_blocks_the_signal_of_children_ends(
+    runner: LocalRunner, tmp_path: Path
+) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    try:
+        with anyio.fail_after(20):
+            assert (await runner.run(bash("echo on", tmp_path))).output == "on\n"
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+async def test_a_variable_without_a_name_keeps_no_command_from_running(
+    keeper: CommandKeeper, tmp_path: Path
+) -> None:
+    runner = LocalRunner({**os.environ, "": "nameless"}, keeper=keeper)
+    result = await runner.run(bash("echo on", tmp_path))
+    assert (result.output, result.remarks) == ("on\n", ())
+
+
+async def test_a_keeper_that_stands_still_costs_no_command_and_is_replaced_once(
+    runner: LocalRunner, keeper: CommandKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "gate")
+    results: list[RunResult] = []
+    runs = anyio.Event()
+
+    async def first() -> None:
+        command = bash("echo $$; read x < gate; echo on", tmp_path)
+        results.append(await runner.run(command, lambda text: runs.set()))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        with anyio.fail_after(30):
+            await runs.wait()
+        still = keeper.pid
+        os.kill(still, signal.SIGSTOP)
+        monkeypatch.setattr(command_keeper, "START_SECONDS", 0.5)
+        async with anyio.create_task_group() as waiting:
+            for _ in range(4):
+                waiting.start_soon(runner.run, bash("true", tmp_path))
+            await anyio.wait_all_tasks_blocked()
+            monkeypatch.setattr(command_keeper, "START_SECONDS", 20.0)
+        assert (keeper.pid not in (0, still), keeper.why_not) == (True, "")
+        # It goes on, and finds what it was asked for meanwhile; what runs below it runs on.
+        handle = os.pidfd_open(still)
+        os.kill(still, signal.SIGCONT)
+        (tmp_path / "gate").write_text("go\n")
+    assert (results[0].output.splitlines()[1:], results[0].remarks) == (["on"], ())
+    assert has_ended(handle)
+    os.close(handle)
+
+
+async def test_a_command_that_cannot_be_asked_for_leaves_nothing_at_its_reaper(
+    runner: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await runner.run(bash("true", tmp_path))
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    loop = asyncio.get_running_loop()
+    listening: list[int] = []
+    add = loop.add_reader
+
+    def note(fd: int, *rest: Any) -> None:
+        listening.append(fd)
+        add(fd, *rest)
+
+    monkeypatch.setattr(loop, "add_reader", note)
+    with monkeypatch.context() as few:
+        few.setattr(os, "memfd_create", refuse)
+        with pytest.raises(RetryableToolError, match="open files"):
+            await runner.run(bash("true", tmp_path))
+    assert listening == []
+    assert (await runner.run(bash("echo again", tmp_path))).output == "again\n"
+
+
 OWNER = """
 import asyncio, os, sys
 from weft.workspace import ProcessCommand, LocalRunner
@@ -297,3 +412,14 @@ def test_orphans_are_looked_for_when_the_keeper_of_the_dead_has_done_its_work(
         process.wait()
         kill_orphans()
         assert not is_alive(stray)
+
+
+@pytest.mark.parametrize("value", [b"\xff", "{}.²".encode()])
+def test_a_process_that_only_claims_to_be_a_keeper_costs_no_start(value: bytes) -> None:
+    space = orphans.owner().partition(".")[0].encode()
+    claimed = {orphans.KEEPER.encode(): value.replace(b"{}", space)}
+    with subprocess.Popen(["sleep", "600"], env=claimed) as stranger:
+        try:
+            kill_orphans()
+        finally:
+            stranger.kill()

@@ -14,6 +14,8 @@ from weft.messages import ToolCall, ToolResult
 
 MOST_COMMANDS = 40
 LONGEST_COMMAND = 400
+LONGEST_LOOKED_AT = 8192
+"""Of a command, before secrets are masked: it may hold a whole file."""
 LONGEST_LINE = 160
 
 ChangedText: TypeAlias = tuple[str, str | None, str | None]
@@ -93,7 +95,7 @@ def _commands(
     for entry in entries:
         for part in entry.node.parts:
             if isinstance(part, ToolCall) and part.name == "shell":
-                command = str(part.args.get("command", "")).strip()[:LONGEST_COMMAND]
+                command = str(part.args.get("command", "")).strip()[:LONGEST_LOOKED_AT]
                 found[command] = _command(command, entry.results.get(part.call_uid), redact)
     return tuple(found.values())[-MOST_COMMANDS:]
 
@@ -108,7 +110,8 @@ def _command(
     # What the tool says in the place of output, or after it, is in brackets.
     printed = [line for line in printed if not line.startswith(("(exit code", "(no output"))]
     return BranchCommand(
-        command=redact(command),
+        # Cut off after that: half of a secret is not known as one.
+        command=redact(command)[:LONGEST_COMMAND],
         exit_code=code if isinstance(code, int) else None,
         last_line=redact(printed[-1])[:LONGEST_LINE] if printed else "",
     )

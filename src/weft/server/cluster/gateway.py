@@ -120,7 +120,7 @@ class SessionGateway:
             if chosen is None and given.get("input_id"):
                 chosen = derived_id("ses", "start", given["input_id"])
             named = str(chosen or "")
-        except (msgspec.MsgspecError, UnicodeDecodeError, AttributeError, RecursionError):
+        except (ValueError, AttributeError, TypeError, RecursionError):
             return None
         try:
             if named:

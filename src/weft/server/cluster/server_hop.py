@@ -16,7 +16,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from weft.clock import Clock
-from weft.errors import ProviderUnavailable, StoreError
+from weft.errors import ProviderUnavailable, StoreError, WeftError
 from weft.server.cluster.cluster_secret import HOP_SECONDS, ClusterSecret, HopToken
 from weft.server.cluster.session_routes import SessionPlace, SessionRoutes
 from weft.server.operation import CLIENT_HEADER
@@ -28,6 +28,7 @@ MOST_HOPS: Final = 3
 each believe that the other has it must not hand it on for ever."""
 WATCH_SECONDS: Final = 1.0
 """How often it is looked whether the other server still has the session."""
+EVENT_STREAM: Final = "text/event-stream"
 _PATIENT: Final = HttpTimeouts(connect=3.0, first_byte=24 * 3600.0, idle=60.0)
 """A message is answered when its turn ends; streams have a ping every 15 s."""
 _PASSED: Final = frozenset({b"accept", b"content-type", b"last-event-id"})
@@ -106,14 +107,16 @@ class ServerHop:
 
         Raises:
             HopLost: see there.
+            WeftError: it cannot be handed on as it is.
         """
         lost = False
-        has_begun = False
+        failure: WeftError | None = None
+        begun: HttpReply | None = None
 
         async def pass_on() -> None:
-            nonlocal has_begun
+            nonlocal begun
             async with self._sent(request, place) as reply:
-                has_begun = True
+                begun = reply
                 await _pass_answer(reply, send)
 
         async with anyio.create_task_group() as group:
@@ -130,11 +133,16 @@ class ServerHop:
                 await pass_on()
             except ProviderUnavailable:
                 lost = True
+            except WeftError as error:
+                failure = error  # outside the group, which would wrap it
             group.cancel_scope.cancel()
-        if lost and not has_begun:
+        if failure is not None:
+            raise failure
+        if lost and begun is None:
             raise HopLost
-        if lost:
-            # In the middle: the caller sees that it ends, and comes back with its cursor.
+        if lost and _has_cursor(begun):
+            # In the middle: the caller sees that it ends, and comes back with its cursor.  What
+            # has none is cut off: half an answer must not look like a whole one.
             with anyio.move_on_after(1):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -208,6 +216,11 @@ async def _pass_answer(reply: HttpReply, send: Send) -> None:
     while data := await reply.read():
         await send({"type": "http.response.body", "body": data, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _has_cursor(reply: HttpReply | None) -> bool:
+    """Whether the caller can go on behind what has come of an answer."""
+    return reply is not None and reply.headers.get("content-type", "").startswith(EVENT_STREAM)
 
 
 async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:

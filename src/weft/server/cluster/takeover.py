@@ -89,7 +89,7 @@ class SessionTakeover:
                 # What waits is woken in its time, and what is at rest by the next that asks for it.
                 if row is None or not row.turn_open or row.wake_at is not None:
                     idle += family
-                elif not await anyio.Path(row.project_path).is_dir():
+                elif not await _is_folder(row.project_path):
                     # To go on without its files would be to work in the wrong place.
                     logger.warning(
                         "a session's folder is not on this host", extra={"session": root}
@@ -114,7 +114,7 @@ class SessionTakeover:
         try:
             app = await self._projects.home_of(session_id)
             await app.host.take_over(leases)
-        except WeftError:
+        except (WeftError, OSError):
             # It is interrupted, and is offered to the user who opens it.
             logger.exception("a session that another server had cannot go on here", extra=about)
             return
@@ -133,3 +133,11 @@ class SessionTakeover:
                 logger.warning("a project with a turn that is due cannot be opened", exc_info=True)
                 continue
             await app.host.wake_due()
+
+
+async def _is_folder(path: str) -> bool:
+    """False, too, for one that this server's user may not look at."""
+    try:
+        return await anyio.Path(path).is_dir()
+    except OSError:
+        return False

@@ -40,7 +40,7 @@ def fixed_folder(pattern: str) -> str:
 
 async def file_subject(path: str, place: str) -> WaitSubject:
     """What is waited for, with what it looks like now; `place` is its absolute path or pattern."""
-    seen = await anyio.to_thread.run_sync(digest_of, place)
+    seen = await anyio.to_thread.run_sync(digest_of, place, abandon_on_cancel=True)
     return WaitSubject(kind="file", text=path[:80], place=path, seen=seen)
 
 
@@ -52,7 +52,7 @@ def file_look(place: str) -> WaitLook:
 
     async def look(subject: WaitSubject) -> bool:
         nonlocal last
-        now = await anyio.to_thread.run_sync(digest_of, place)
+        now = await anyio.to_thread.run_sync(digest_of, place, abandon_on_cancel=True)
         is_settled, last = now == last, now
         return is_settled and now != subject.seen
 

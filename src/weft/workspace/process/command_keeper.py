@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Final
 
 import anyio
@@ -41,11 +41,22 @@ _RUN_COMPILED: Final = (
 """Runs a file as a script, except that its bytecode is used where there is some."""
 
 
+class KeeperLink:
+    """Our end of a keeper that was started."""
+
+    def __init__(self, control: socket.socket, pid: int) -> None:
+        self.control = control
+        self.pid = pid
+        self.reapers: set[ReaperLink] = set()
+        """Those that it has made and that were not closed."""
+
+
 class ReaperLink:
     """Our end of a reaper: it runs one command after the other."""
 
-    def __init__(self, keeper: CommandKeeper, channel: socket.socket) -> None:
+    def __init__(self, keeper: CommandKeeper, below: KeeperLink, channel: socket.socket) -> None:
         self._keeper = keeper
+        self.below = below
         self.channel = channel
         self.is_ready = False
         """It has said that it runs."""
@@ -74,7 +85,8 @@ class ReaperLink:
 
     def close(self) -> None:
         """Let it go; it kills what is left below it, and ends."""
-        self.channel.close()
+        _hang_up(self.channel)
+        self._keeper.was_closed(self)
 
     def give_back(self) -> None:
         """Nothing runs below it any more: it may serve the next command."""
@@ -106,14 +118,20 @@ class KeptProcess:
         self.failure: OSError | None = None
         """Why it did not start; its `filename` is the stage."""
         self.is_lost = False
-        """Its reaper was killed: how it ended is not known."""
-        self._loop.add_reader(link.channel.fileno(), self._on_packet)
+        """Its reaper was killed, or does not answer."""
+        self.is_end_known = True
+        """False where that was before the end of its first process."""
         self._message, self._standard = message, standard
 
     def run(self, *, tell_pid: bool = False) -> None:
-        """Have it started; it need not be waited for."""
+        """Have it started; it need not be waited for.
+
+        Raises:
+            OSError: it cannot be asked for; the reaper is as before.
+        """
         fd = os.memfd_create("request", os.MFD_CLOEXEC)
         try:
+            self._loop.add_reader(self._link.channel.fileno(), self._on_packet)
             write_all(fd, self._message)
             self._link.send(b"start" if tell_pid else b"run", (fd, *self._standard))
         except OSError:
@@ -184,10 +202,10 @@ class KeptProcess:
             self._cleared.set()
 
     def _lose(self) -> None:
-        if not self.exited.is_set():
-            self.is_lost = True
-            self._end(-signal.SIGKILL, is_clear=True)
         self.is_lost = True
+        if not self.exited.is_set():
+            self.is_end_known = False
+            self._end(-signal.SIGKILL, is_clear=True)
         self._cleared.set()
         with suppress(OSError, ValueError):
             self._loop.remove_reader(self._link.channel.fileno())
@@ -197,25 +215,33 @@ class CommandKeeper:
     """The keeper of this process."""
 
     def __init__(self) -> None:
-        self._guard = Lock()
+        self._guard = RLock()
         self._forget()
 
     def _forget(self) -> None:
-        self._control: socket.socket | None = None
+        self._current: KeeperLink | None = None
+        self._retired: list[KeeperLink] = []
+        """Those that did not answer, but have commands running below them."""
+        self._ended: list[int] = []
+        """Numbers of those that were ended, and not reaped yet."""
         self._idle: list[ReaperLink] = []
         self._failures = 0
-        self.pid = 0
-        """Of the program; 0 while there is none."""
         self.why_not = "" if hasattr(os, "pidfd_open") else "this system has no process handles"
         """Why there is none, and will be none."""
 
+    @property
+    def pid(self) -> int:
+        """Of the program; 0 while there is none."""
+        return 0 if self._current is None else self._current.pid
+
     def after_fork(self) -> None:
         """In a child of ours: it has no keeper, and must not hold the ends of its parent's."""
-        self._guard = Lock()
-        for each in self._idle:
-            each.close()
-        if self._control is not None:
-            self._control.close()
+        self._guard = RLock()
+        # Closed and not hung up: the parent goes on with them.
+        for keeper in (*self._retired, *([self._current] if self._current else [])):
+            for each in keeper.reapers:
+                each.channel.close()
+            keeper.control.close()
         self._forget()
 
     async def take(self, environ: Mapping[str, str]) -> ReaperLink | None:
@@ -230,9 +256,11 @@ class CommandKeeper:
             except BaseException:
                 link.close()
                 raise
-            link.close()
             with self._guard:
-                self._fail("its program does not answer")
+                # Of several that waited for the same one, the first has started another.
+                if link.below is self._current:
+                    self._fail("its program does not answer")
+            link.close()
         return None
 
     def _taken(self, environ: Mapping[str, str]) -> ReaperLink | None:
@@ -244,16 +272,16 @@ class CommandKeeper:
                 link.close()
             while not self.why_not:
                 try:
-                    if self._control is None:
-                        self._control = self._start(environ)
-                    return self._asked(self._control)
+                    if self._current is None:
+                        self._current = self._start(environ)
+                    return self._asked(self._current)
                 except OSError as error:
                     self._fail(f"its program does not run: {error.strerror or error}")
             return None
 
     def _fail(self, why: str) -> None:
         """Start another one next time, unless that has failed too often."""
-        self._close()
+        self._retire()
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             self.why_not = why
@@ -262,55 +290,91 @@ class CommandKeeper:
         """Keep a reaper for the next command."""
         with self._guard:
             self._failures = 0
-            if len(self._idle) < MOST_IDLE:
+            if link.below is self._current and len(self._idle) < MOST_IDLE:
                 self._idle.append(link)
                 return
         link.close()
 
+    def was_closed(self, link: ReaperLink) -> None:
+        """A reaper was let go; a keeper that was retired ends with the last of its own."""
+        with self._guard:
+            link.below.reapers.discard(link)
+            if link.below in self._retired and not link.below.reapers:
+                self._retired.remove(link.below)
+                self._hang_up_keeper(link.below)
+
     def end(self) -> None:
         """End it and everything below it; the next command starts another."""
         with self._guard:
-            for each in self._idle:
-                each.close()
-            self._idle = []
-            self._close()
+            self._retire()
+            for keeper in self._retired:
+                self._hang_up_keeper(keeper)
+            self._retired = []
 
-    def _asked(self, control: socket.socket) -> ReaperLink:
+    def _asked(self, keeper: KeeperLink) -> ReaperLink:
         # SEQPACKET: the boundaries of messages are kept, and descriptors can be passed.
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             ours.setblocking(False)
             rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [theirs.fileno()]))
-            control.sendmsg([b"reaper"], [rights])
+            keeper.control.sendmsg([b"reaper"], [rights])
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
-        return ReaperLink(self, ours)
+        link = ReaperLink(self, keeper, ours)
+        keeper.reapers.add(link)
+        return link
 
-    def _start(self, environ: Mapping[str, str]) -> socket.socket:
+    def _start(self, environ: Mapping[str, str]) -> KeeperLink:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        owner = os.pidfd_open(os.getpid())
         try:
-            self.pid = _spawn(environ, theirs.fileno(), owner)
+            # One that is stopped takes nothing in: the event loop must not wait for it.
+            ours.setblocking(False)
+            owner = os.pidfd_open(os.getpid())
+            try:
+                return KeeperLink(ours, _spawn(environ, theirs.fileno(), owner))
+            finally:
+                os.close(owner)
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
-            os.close(owner)
-        return ours
 
-    def _close(self) -> None:
-        if self._control is not None:
-            self._control.close()
-            self._control = None
-        pid, self.pid = self.pid, 0
+    def _retire(self) -> None:
+        """Ask the current one for nothing more; what runs below it goes on."""
+        keeper, self._current = self._current, None
+        if keeper is None:
+            return
+        self._retired.append(keeper)
+        idle, self._idle = self._idle, []
+        for each in idle:
+            each.close()
+        if not keeper.reapers and keeper in self._retired:
+            self._retired.remove(keeper)
+            self._hang_up_keeper(keeper)
+
+    def _hang_up_keeper(self, keeper: KeeperLink) -> None:
+        _hang_up(keeper.control)
         # Reaped here and not by a handler: the signals of the process are its application's.
-        with suppress(OSError):
-            if pid:
-                os.waitpid(pid, os.WNOHANG)
+        self._ended = [pid for pid in (*self._ended, keeper.pid) if not _is_reaped(pid)]
+
+
+def _hang_up(channel: socket.socket) -> None:
+    """Close a socket, and the copies of it that a child of ours may have."""
+    with suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
+    channel.close()
+
+
+def _is_reaped(pid: int) -> bool:
+    """Reap a child; False while it runs."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except OSError:
+        return True
 
 
 def _is_open(channel: socket.socket) -> bool:

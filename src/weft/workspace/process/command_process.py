@@ -190,7 +190,7 @@ class KeptCommand:
 
     @property
     def remark(self) -> str:
-        return LOST if self._kept.is_lost else ""
+        return "" if self._kept.is_end_known else LOST
 
     @property
     def is_over(self) -> bool:
@@ -210,7 +210,8 @@ class KeptCommand:
             self._kept.kill()
             with anyio.move_on_after(REAP_SECONDS):
                 await self._kept.cleared()
-        if self._kept.is_lost:
+        if self._kept.is_lost or not self._kept.is_cleared:
+            # Its reaper is dead, or does not answer: the command itself may have stopped it.
             mark = self._mark
             await self._threads.run(lambda: orphans.kill_marked(mark))
 

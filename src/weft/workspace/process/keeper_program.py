@@ -59,6 +59,9 @@ else:
 PR_SET_CHILD_SUBREAPER = 36
 WHAT_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 MESSAGE_BYTES = 1 << 20
+DESCRIPTORS = 4
+"""Those of a command; where we may open no more, the kernel drops some on the way."""
+EMFILE = 24
 END_SECONDS = 1.5
 """How long the rest of a command is killed before its end is reported all the same; the killing
 goes on with the next one, and when we are dead, without a bound."""
@@ -79,7 +82,9 @@ class ReaperRequest:
         self.cwd, count, *rest = data.split(b"\0")
         self.argv = rest[: int(count)]
         entries = rest[int(count) :]
-        self.environ = dict(entry.split(b"=", 1) for entry in entries)
+        # A variable without a name may be inherited, but is refused at a start.
+        named = (entry for entry in entries if not entry.startswith(b"="))
+        self.environ = dict(entry.split(b"=", 1) for entry in named)
 
 
 class WakePipe:
@@ -250,7 +255,8 @@ class CommandReaper:
             return False
         if verb in (b"run", b"start"):
             self._run(verb, descriptors)
-        elif verb == b"term" and self._leader:
+        elif verb == b"term" and self._leader and self._status is None:
+            # Once it is reaped, its number may be another group's.
             self._ask_to_end()
         elif verb == b"end" and self._leader:
             self._end()
@@ -258,6 +264,8 @@ class CommandReaper:
 
     def _run(self, verb: bytes, descriptors: list[int]) -> None:
         try:
+            if len(descriptors) != DESCRIPTORS:
+                raise OSError(EMFILE, "", "exec")
             self._leader = start(ReaperRequest(descriptors[0]), descriptors[1:])
         except OSError as error:
             self._say(b"failed\0%d\0%s" % (error.errno or 0, os.fsencode(error.filename or "")))
@@ -407,6 +415,9 @@ def main(control: int, owner: int) -> None:
                 pass
     for fd in (control, owner):
         os.set_inheritable(fd, False)
+    # A program of the user's may have it blocked, and then no end of a command would be heard of.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
+    os.chdir("/")
     # Where the kernel does not tell what runs below, there can be no keeper.
     os.stat(f"/proc/self/task/{os.getpid()}/children")
     serve(_socket.socket(fileno=control), owner)

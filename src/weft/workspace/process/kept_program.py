@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 
 import anyio
 
@@ -129,25 +129,35 @@ async def start_below(
     Raises:
         OSError, ValueError: it does not start.
     """
-    theirs_in, ours_in = os.pipe2(os.O_CLOEXEC)
-    ours_out, theirs_out = os.pipe2(os.O_CLOEXEC)
-    ours_errors, theirs_errors = os.pipe2(os.O_CLOEXEC)
-    theirs = (theirs_in, theirs_out, theirs_errors)
-    pipes = (ours_in, ours_out, ours_errors)
-    try:
-        encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
-        kept = KeptProcess(link, encoded_request(argv, cwd, encoded), theirs)
-        kept.run(tell_pid=True)
-        await kept.started.wait()
-        if kept.failure is not None or kept.is_lost:
-            kept.let_go()
-            raise kept.failure or OSError("the process that keeps it was killed")
-    except BaseException:
-        for fd in pipes:
-            with suppress(OSError):
-                os.close(fd)
-        raise
-    finally:
-        for fd in theirs:
-            os.close(fd)
-    return KeptProgram(kept, pipes)
+    with ExitStack() as theirs_open, ExitStack() as ours_open:
+        kept = None
+        try:
+            theirs, ours = _pipes(theirs_open, ours_open)
+            encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+            kept = KeptProcess(link, encoded_request(argv, cwd, encoded), theirs)
+            kept.run(tell_pid=True)
+            await kept.started.wait()
+            if kept.failure is not None or kept.is_lost:
+                raise kept.failure or OSError("the process that keeps it was killed")
+        except BaseException:
+            if kept is None:
+                link.give_back()
+            else:
+                kept.let_go()
+            raise
+        ours_open.pop_all()
+    return KeptProgram(kept, ours)
+
+
+def _pipes(theirs_open: ExitStack, ours_open: ExitStack) -> tuple[list[int], list[int]]:
+    """The ends of its input, output and errors: its own, and ours; closed with the stacks."""
+    theirs: list[int] = []
+    ours: list[int] = []
+    for number in range(3):
+        reads, writes = os.pipe2(os.O_CLOEXEC)
+        inner, outer = (reads, writes) if number == 0 else (writes, reads)
+        theirs_open.callback(os.close, inner)
+        ours_open.callback(os.close, outer)
+        theirs.append(inner)
+        ours.append(outer)
+    return theirs, ours

@@ -198,7 +198,7 @@ def _marks(pid: int) -> list[str] | None:
         return None
     for entry in environ.split(b"\0"):
         if entry.startswith(MARK.encode() + b"="):
-            marks = entry.partition(b"=")[2].decode(errors="replace").split("/")
+            marks = entry.partition(b"=")[2].decode("ascii", "replace").split("/")
             return [mark for mark in marks if _is_mark(mark)]
     return []
 
@@ -221,7 +221,8 @@ def _keepers_of_the_dead() -> dict[int, str]:
     for pid in _pids():
         owner_of = _variable(pid, KEEPER)
         # Those of another pid namespace cannot be judged.
-        if owner_of.partition(".")[0] == _namespace("self") and not is_owner_alive(owner_of):
+        is_ours = _is_mark(f"{owner_of}.0") and owner_of.partition(".")[0] == _namespace("self")
+        if is_ours and not is_owner_alive(owner_of):
             found[pid] = _started(pid)
     return found
 
@@ -234,7 +235,9 @@ def _variable(pid: int, name: str) -> str:
     except OSError:
         return ""
     start = name.encode() + b"="
-    return next((each[len(start) :].decode() for each in entries if each.startswith(start)), "")
+    found = next((each[len(start) :] for each in entries if each.startswith(start)), b"")
+    # Any process may say anything in its environment.
+    return found.decode("ascii", "replace")
 
 
 def _is_mark(text: str) -> bool:
