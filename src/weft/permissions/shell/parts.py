@@ -17,6 +17,7 @@ from weft.permissions.shell.tables import (
     CodeRow,
     OptionKind,
     WrapperRow,
+    bare_name,
     code_rows,
     wrapper_rows,
 )
@@ -187,7 +188,9 @@ def _wrapped(
     passes = row.how == "same" or (
         row.command == "env" and not found.assigns and not found.has_options
     )
-    passes = passes and bool(inner) and not opaque and not texts
+    # A file of the project that is called like a wrapper is another program.
+    is_system = "/" not in bare_name(command.words[0].text)
+    passes = passes and is_system and bool(inner) and not opaque and not texts
     return ShellPart(command, (*inner, *parts), passes, opaque or broken, doubt)
 
 
