@@ -32,16 +32,10 @@ from weft.permissions.shell.patterns import (
 )
 from weft.permissions.shell.read_only import NotReadOnly, read_only_use
 from weft.permissions.shell.syntax import ShellRedirect
+from weft.permissions.shell.tables import CHANGING_PROGRAMS
 from weft.permissions.shell.words import ShellWord
 from weft.permissions.tool_names import EDITING_TOOLS
 
-_CHANGES: Final = frozenset(
-    """
-    cp mv rm rmdir unlink tee touch ln install truncate dd sed mkdir mktemp chmod chown chgrp rsync
-    patch shred split csplit tar unzip gzip gunzip bzip2 xz zip ed ex vim vi nano
-    """.split()  # noqa: SIM905  # a list of words
-)
-"""Programs whose words may name files that they change: rules about `edit` speak of those."""
 _SEVERITY: Final[dict[Verdict, int]] = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -141,7 +135,7 @@ class LineJudge:
                 yield _of_rule(rule, "ask", part.opaque or "one of its words is not known yet")
         for word in part.words[1:]:
             yield from self._of_path(word, "read")
-            if part.name in _CHANGES:
+            if part.name in CHANGING_PROGRAMS:
                 yield from self._of_path(word, "edit")
         for redirect in part.command.redirects:
             if redirect.has_text or _is_descriptor(redirect):

@@ -32,6 +32,18 @@ _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _WRITES: Final = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 _RESERVED: Final = frozenset({"{", "!", "if", "while", "until", "do", "then", "time"})
 """Words of the syntax that the grammar takes for the program of `time` or `coproc`."""
+_GIT_VALUES: Final = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_GIT_RUNS: Final = {"submodule": "foreach", "bisect": "run"}
+"""Subcommands of git whose last words are a line for a shell, behind this word."""
+_GIT_LINES: Final = {
+    "rebase": ("-x", "--exec"),
+    "difftool": ("-x", "--extcmd"),
+    "filter-branch": (
+        *("--env-filter", "--tree-filter", "--index-filter", "--parent-filter", "--msg-filter"),
+        *("--commit-filter", "--tag-name-filter", "--setup"),
+    ),
+}
+"""Options of subcommands of git whose value is a line for a shell."""
 _GIT_CODE: Final = ("-c", "--config-env", "--exec-path")
 
 
@@ -109,8 +121,8 @@ def _part(command: SimpleCommand, depth: int, written: Collection[str] = ()) -> 
         row = wrappers.get(" ".join(texts[:size])) if len(texts) >= size else None
         if row is not None:
             return _wrapped(command, row, words[size:], depth)
-    if texts[0] == "git" and (why := _git_code(texts)):
-        return ShellPart(command, opaque=why)
+    if texts[0] == "git":
+        return _git(command, texts, depth)
     if texts[0] == "find":
         return _find(command, depth)
     code = code_rows().get(texts[0])
@@ -123,6 +135,54 @@ def _runs_written(words: Sequence[ShellWord], name: str, written: Collection[str
     if named[0] in written:
         return True
     return name in code_rows() and any(each in written for each in named)
+
+
+def without_git_options(words: Sequence[ShellWord]) -> list[ShellWord]:
+    """The words of git without what stands before its subcommand; those of others as they are."""
+    found = list(words)
+    if words[0].text.rpartition("/")[2] != "git":
+        return found
+    while len(found) > 1 and found[1].text.startswith("-") and len(found[1].text) > 1:
+        takes_value = found[1].text in _GIT_VALUES
+        del found[1 : 3 if takes_value else 2]
+    return found
+
+
+def _git(command: SimpleCommand, texts: Sequence[str], depth: int) -> ShellPart:
+    if why := _git_code(texts):
+        return ShellPart(command, opaque=why)
+    rest = without_git_options(command.words)[1:]
+    subcommand = rest[0].text if rest else ""
+    lines = _git_lines(subcommand, rest[1:])
+    if any(word.kind != "literal" for word in lines):
+        return ShellPart(command, opaque="what git runs is known only when it runs")
+    parts, doubt, broken = _lines([word.text for word in lines], depth)
+    return ShellPart(command, parts, opaque=broken, doubt=doubt)
+
+
+def _git_lines(subcommand: str, words: Sequence[ShellWord]) -> list[ShellWord]:
+    """The lines that a subcommand of git has a shell run."""
+    if runs := _GIT_RUNS.get(subcommand):
+        rest = [word for word in words if not word.text.startswith("-")]
+        if not rest or rest[0].text != runs:
+            return []
+        line = words[words.index(rest[0]) + 1 :]
+        kinds = {word.kind for word in line}
+        kind = "literal" if kinds <= {"literal"} else "dynamic"
+        text = " ".join(word.text for word in line if word.text != "--recursive")
+        return [ShellWord(text, text, kind)] if line else []  # type: ignore[arg-type]  # one of two
+    options = _GIT_LINES.get(subcommand, ())
+    found: list[ShellWord] = []
+    for at, word in enumerate(words):
+        name, has_value, value = word.text.partition("=")
+        is_long = len(name) > 4 and name.startswith("--")
+        if not any(name == each or (is_long and each.startswith(name)) for each in options):
+            continue
+        if has_value:
+            found.append(ShellWord(value, value, word.kind))
+        else:
+            found += words[at + 1 : at + 2]
+    return found
 
 
 def _git_code(texts: Sequence[str]) -> str:
