@@ -32,6 +32,14 @@ _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _WRITES: Final = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 _RESERVED: Final = frozenset({"{", "!", "if", "while", "until", "do", "then", "time"})
 """Words of the syntax that the grammar takes for the program of `time` or `coproc`."""
+_RUNS_LATER: Final = frozenset({"at", "batch", "crontab", "capsh"})
+_TAKES_NAMES: Final = frozenset(
+    """
+    printf test [ read unset let declare typeset export local readonly wait mapfile readarray
+    getopts
+    """.split()  # noqa: SIM905  # a list of words
+)
+"""Builtins that are given names of variables, and run what stands in the subscript of one."""
 _GIT_VALUES: Final = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
 _GIT_RUNS: Final = {"submodule": "foreach", "bisect": "run"}
 """Subcommands of git whose last words are a line for a shell, behind this word."""
@@ -116,6 +124,8 @@ def _part(command: SimpleCommand, depth: int, written: Collection[str] = ()) -> 
     texts = [words[0].text.rpartition("/")[2], *(word.text for word in words[1:])]
     if _runs_written(words, texts[0], written):
         return ShellPart(command, opaque="it runs a file that this very line writes")
+    if why := _runs_subscript(command, texts[0]):
+        return ShellPart(command, opaque=why)
     wrappers = wrapper_rows()
     for size in (3, 2, 1):
         row = wrappers.get(" ".join(texts[:size])) if len(texts) >= size else None
@@ -127,6 +137,16 @@ def _part(command: SimpleCommand, depth: int, written: Collection[str] = ()) -> 
         return _find(command, depth)
     code = code_rows().get(texts[0])
     return ShellPart(command) if code is None else _code(command, code, depth)
+
+
+def _runs_subscript(command: SimpleCommand, name: str) -> str:
+    """Why a command may run what stands in a subscript, or in a variable, as a line."""
+    if any("@P" in word.raw for word in command.words if word.kind == "dynamic"):
+        return "it expands a variable like a prompt"
+    texts = (word.text for word in command.words[1:])
+    if name in _TAKES_NAMES and any("$(" in text or "`" in text for text in texts):
+        return f"{name} runs what stands in the subscript of a name"
+    return ""
 
 
 def _runs_written(words: Sequence[ShellWord], name: str, written: Collection[str]) -> bool:
@@ -229,9 +249,13 @@ def _wrapped(
     if row.command == "command" and words and words[0].text in ("-v", "-V"):
         return ShellPart(command)
     rest = tuple(words[found.at :])
+    if row.command == "coproc" and len(rest) > 1 and rest[1].raw in _RESERVED:
+        rest = rest[1:]  # its name
     while rest and rest[0].raw in _RESERVED:
         rest = rest[1:]
     opaque = "" if found.is_known else f"an option of {row.command} is not known"
+    if row.command in _RUNS_LATER and not any(word.text == "-l" for word in words):
+        opaque = f"{row.command} runs lines that it reads"
     if any(word.kind == "dynamic" for word in words[: found.at + 1]):
         opaque = f"what {row.command} runs is known only when it runs"
     texts = [word.text for word in found.lines]
@@ -258,8 +282,12 @@ def _wrapper_options(row: WrapperRow, words: Sequence[ShellWord]) -> _Options:
     found = _Options()
     _leading_options(row, words, found)
     if row.skipped == _NO_INNER:
-        found.at = len(words)
+        while found.at < len(words):  # `su root -c LINE`
+            found.at += 1
+            _leading_options(row, words, found)
     found.at = min(found.at + row.skipped, len(words))
+    if row.skipped and words[found.at : found.at + 1] and words[found.at].text == "--":
+        found.at += 1
     if row.how == "text" and row.skipped:
         _leading_options(row, words, found)  # `flock FILE -c LINE`
     if row.how == "assigns":
@@ -279,7 +307,7 @@ def _leading_options(row: WrapperRow, words: Sequence[ShellWord], found: _Option
             found.assigns = True
             found.at += 1
             continue
-        if not word.text.startswith("-") or len(word.text) < 2:
+        if not word.text.startswith("-") or (len(word.text) < 2 and row.command != "env"):
             break
         found.has_options = True
         found.at += 1
@@ -349,6 +377,8 @@ def _code(command: SimpleCommand, row: CodeRow, depth: int) -> ShellPart:
     if row.takes_lines:
         return _shell(command, row, depth)
     opaque = f"{row.command} is {row.reason}" if _is_given_code(row, words) else ""
+    if row.command in ("eval", "trap") and words and words[0].text == "--":
+        words = words[1:]
     if row.command == "eval" and words and all(word.kind == "literal" for word in words):
         parts, doubt, broken = _lines([" ".join(word.text for word in words)], depth)
         return ShellPart(command, parts, opaque=broken, doubt=doubt)

@@ -10,6 +10,7 @@ means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -21,7 +22,7 @@ from weft.permissions.protected import is_protected
 from weft.permissions.shell.parts import ShellPart, without_git_options
 from weft.permissions.shell.paths import why_not_readable
 from weft.permissions.shell.read_only import NotReadOnly, read_only_use, row_of
-from weft.permissions.shell.tables import CHANGING_PROGRAMS, bare_name, why_wary
+from weft.permissions.shell.tables import CHANGING_PROGRAMS, bare_name, is_known, why_wary
 from weft.permissions.shell.words import (
     HereDocument,
     ShellOperator,
@@ -31,6 +32,7 @@ from weft.permissions.shell.words import (
     split_line,
 )
 
+_NAMES: Final = re.compile(r"[\w.+-]+")
 Fit: TypeAlias = Literal["yes", "maybe", "no"]
 
 
@@ -215,9 +217,33 @@ def restricts(pattern: CommandPattern, part: ShellPart) -> Fit:
     if not words:
         return "maybe" if part.opaque else "no"
     found = _restricts(pattern.words, words)
-    if found == "no" and part.opaque:
+    if found == "no" and (part.opaque or _names_it(pattern.words, words)):
         return "maybe"
     return found
+
+
+def _names_it(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> bool:
+    """Whether a command that may run another one has the words of a pattern among its own.
+
+    Such are programs that no table knows, and those with an option that may name a program.
+    """
+    wanted = {word.text for word in pattern if not word.is_glob and not _is_option(word.text)}
+    values = [value for word in words[1:] for value in _values(word.text)]
+    if not wanted <= {name for value in values for name in _NAMES.findall(value)}:
+        return False
+    program = words[0].text.rpartition("/")[2]
+    if is_known(program):
+        return any(why_wary(program, word.text) for word in words[1:])
+    firsts = {value.split()[0].rpartition("/")[2] for value in values if value.strip()}
+    return pattern[0].text in firsts
+
+
+def _values(text: str) -> list[str]:
+    """What a word may give to its command, without the name of its option."""
+    if not _is_option(text):
+        return [text]
+    value = text.partition("=")[2]
+    return [value] if text.startswith("--") else [value, text[2:]]
 
 
 def _restricts(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> Fit:

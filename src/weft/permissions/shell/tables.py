@@ -127,6 +127,17 @@ def _wary_rows() -> Mapping[str, tuple[tuple[str, str], ...]]:
     return {command: tuple(each) for command, each in found.items()}
 
 
+@cache
+def _known() -> frozenset[str]:
+    tables = (read_only_rows(), wrapper_rows(), code_rows(), _wary_rows())
+    return frozenset(name.partition(" ")[0] for rows in tables for name in rows)
+
+
+def is_known(program: str) -> bool:
+    """True when a table speaks of a program, so that what it may run is known."""
+    return program in _known() or program in CHANGING_PROGRAMS
+
+
 def why_wary(program: str, word: str, subcommand: str = "") -> str:
     """Why the `*` of a rule does not cover this word of a program; empty when it does."""
     rows = _wary_rows()
