@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from weft.permissions.protected import is_protected
 from weft.permissions.shell import programs
 from weft.permissions.shell.paths import why_not_readable
 from weft.permissions.shell.tables import ReadOnlyRow, bare_name, read_only_rows
@@ -230,6 +231,8 @@ def _fitting(row: ReadOnlyRow, found: _Words) -> list[ShellWord]:
             raise NotReadOnly("cd needs the name of a folder here")
         case "cd" if operands[0].text in ("-", ""):
             raise NotReadOnly("cd needs the name of a folder here")
+        case "cd" if is_protected(f"{operands[0].text}/x"):
+            raise NotReadOnly(f"programs obey the files in {operands[0].text}")
         case "pattern":
             has_pattern = bool(found.seen & {"-e", "--regexp", "--files", "--type-list"})
             return operands if has_pattern else operands[1:]
