@@ -11,7 +11,7 @@ from weft.permissions.shell import tables
 from weft.permissions.shell.tables import code_rows, read_only_rows, why_wary, wrapper_rows
 
 KINDS = {
-    *("none", "text", "paths", "path1", "pattern", "revs", "listing", "find", "sed", "awk"),
+    *("none", "text", "paths", "path1", "pattern", "revs", "listing", "find", "sed", "awk", "jq"),
     *("test", "echo", "printf", "date", "cd", "ps"),
 }
 

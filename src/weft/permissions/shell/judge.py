@@ -7,8 +7,8 @@ is decided above, for that needs the sandbox.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache
+from posixpath import normpath
 from typing import Final
 
 import msgspec
@@ -22,26 +22,40 @@ from weft.permissions.policy import (
     rule_text,
 )
 from weft.permissions.protected import is_protected
-from weft.permissions.shell.parts import ShellPart, ShellProgram, read_program
-from weft.permissions.shell.paths import why_not_readable, why_outside
+from weft.permissions.shell.parts import (
+    ShellPart,
+    ShellProgram,
+    read_program,
+    without_git_options,
+)
+from weft.permissions.shell.paths import (
+    as_glob,
+    may_meet,
+    paths_in,
+    why_not_readable,
+    why_outside,
+)
 from weft.permissions.shell.patterns import (
     CommandPattern,
     compile_pattern,
     restricts,
     why_not_covered,
 )
-from weft.permissions.shell.read_only import NotReadOnly, read_only_use
+from weft.permissions.shell.read_only import NotReadOnly, read_only_use, row_of
 from weft.permissions.shell.syntax import ShellRedirect
+from weft.permissions.shell.tables import CHANGING_PROGRAMS
 from weft.permissions.shell.words import ShellWord
 from weft.permissions.tool_names import EDITING_TOOLS
 
-_CHANGES: Final = frozenset(
-    """
-    cp mv rm rmdir unlink tee touch ln install truncate dd sed mkdir mktemp chmod chown chgrp rsync
-    patch shred split csplit tar unzip gzip gunzip bzip2 xz zip ed ex vim vi nano
-    """.split()  # noqa: SIM905  # a list of words
+_REMOVE_FOLDERS: Final = frozenset({"rm", "mv", "rsync", "shred"})
+_MAY_WRITE: Final = frozenset(
+    {"perl", "curl", "wget", "sort", "awk", "gawk", "find", "tree", "xxd"}
 )
-"""Programs whose words may name files that they change: rules about `edit` speak of those."""
+"""Programs that write with some options: without them their words are read."""
+_GIT_WRITES: Final = frozenset({"checkout", "restore", "rm", "mv", "clean"})
+_MOST_FOLDERS: Final = 8
+_ANY: Final = "any"
+_DESTROYS: Final = "destroys"
 _SEVERITY: Final[dict[Verdict, int]] = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -84,6 +98,8 @@ class LineJudge:
     def __init__(self, action: ToolAction, rules: Sequence[PermissionRule]) -> None:
         self._action = action
         self._root = action.root
+        self._folders: tuple[str, ...] = ()
+        """Folders that the line changes to."""
         own = [rule for rule in rules if any(names_tool(rule.tool, each) for each in action.names)]
         # A pattern that cannot be read restricts nothing and allows nothing: such rules are refused
         # where they are written.
@@ -98,6 +114,7 @@ class LineJudge:
     def judge(self) -> LineJudgement:
         """Judge the line."""
         program = _program(self._action.line)
+        self._folders = _folders(program)
         restrictions = list(self._line_restrictions(program))
         parts: list[PartJudgement] = []
         for part in program.parts:
@@ -139,32 +156,54 @@ class LineJudge:
                 yield _of_rule(rule, rule.verdict)
             elif fit == "maybe":
                 yield _of_rule(rule, "ask", part.opaque or "one of its words is not known yet")
+        changes = bool(self._about_files) and _changes_files(part, self._root)
+        removes = part.name in _REMOVE_FOLDERS
+        may_read = part.name in CHANGING_PROGRAMS or _reads_paths(part)
         for word in part.words[1:]:
-            yield from self._of_path(word, "read")
-            if part.name in _CHANGES:
-                yield from self._of_path(word, "edit")
+            yield from self._of_path(word, "read", _ANY if may_read else "")
+            if changes:
+                yield from self._of_path(word, "edit", _DESTROYS if removes else "")
         for redirect in part.command.redirects:
             if redirect.has_text or _is_descriptor(redirect):
                 continue
             yield from self._of_path(
-                redirect.target, "read" if redirect.operator == "<" else "edit"
+                redirect.target, "read" if redirect.operator == "<" else "edit", _ANY
             )
 
-    def _of_path(self, word: ShellWord, what: str) -> Iterator[PolicyDecision]:
-        texts = {word.text, word.text.rpartition("=")[2]}
+    def _of_path(self, word: ShellWord, what: str, how: str = "") -> Iterator[PolicyDecision]:
+        """What rules about files say of a word; `how` is what else the command may mean by it."""
+        texts = paths_in(word.text)
+        if what == "edit":
+            texts |= {f"{text.rstrip('/')}/x" for text in texts}  # a folder to write into
+        glob = as_glob(word.raw) if word.kind == "dynamic" else word.text
+        is_open = word.kind == "glob" or (word.kind == "dynamic" and (how == _ANY or glob != "*"))
         for rule in self._about_files:
             is_read = rule.tool == "read"
             if rule.verdict == "allow" or is_read != (what == "read"):
                 continue
-            if word.kind == "glob" and _may_name(word.text, rule.pattern):
+            if is_open and self._may_be(rule, glob, word.kind):
                 yield _of_rule(rule, "ask", f"`{word.raw}` may be such a file")
-            elif any(rule.covers(self._file(rule.tool, text)) for text in texts if text):
+            elif any(self._is_meant(rule, text) for text in texts):
                 yield _of_rule(rule, rule.verdict)
+            elif how == _DESTROYS and rule.pattern.startswith(f"{normpath(word.text)}/"):
+                yield _of_rule(rule, "ask", f"`{word.raw}` holds such files")
+
+    def _may_be(self, rule: PermissionRule, glob: str, kind: str) -> bool:
+        """Whether files that a glob stands for may be among those of a rule."""
+        globs = [text for each in paths_in(glob) for text in self._places(each)]
+        paths = [self._file(rule.tool, each).target for each in globs]
+        return any(may_meet(each, rule.pattern, crosses=kind == "dynamic") for each in paths)
+
+    def _places(self, text: str) -> list[str]:
+        return [text, *(f"{folder}/{text}" for folder in self._folders)]
+
+    def _is_meant(self, rule: PermissionRule, text: str) -> bool:
+        """Whether a rule covers a path, from here or from a folder that the line changes to."""
+        return any(rule.covers(self._file(rule.tool, each)) for each in self._places(text))
 
     def _file(self, tool: str, text: str) -> ToolAction:
-        path = text
-        while path.startswith("./"):
-            path = path[2:].lstrip("/")
+        path = normpath(text)
+        path = f"/{path.lstrip('/')}" if path.startswith("/") else path
         root = self._root.rstrip("/")
         if root and path.startswith(f"{root}/"):
             path = path[len(root) + 1 :]
@@ -312,7 +351,41 @@ def _mixed(program: ShellProgram, folder: str) -> str:
     names = [part.name for part in program.all()]
     if "git" in names and ("cd" in names or folder):
         return "git obeys the repository of the folder that it runs in"
+    redirects = (each for part in program.all() for each in part.command.redirects)
+    if "cd" in names and any(_writes_file(each) for each in redirects):
+        return "it writes in a folder that it changes to"
     return ""
+
+
+def _folders(program: ShellProgram) -> tuple[str, ...]:
+    """The folders that a line changes to: each alone, and each below those before it."""
+    found: list[str] = []
+    for part in program.all():
+        if part.name == "cd" and len(part.words) == 2 and part.words[1].kind == "literal":
+            to = part.words[1].text
+            found += [to, *(f"{folder}/{to}" for folder in found[-1:])]
+    return tuple(dict.fromkeys(found))[:_MOST_FOLDERS]
+
+
+def _changes_files(part: ShellPart, root: str) -> bool:
+    """Whether the words of a command may name files that it changes."""
+    rest = [word.text for word in without_git_options(part.words)[1:]] if part.words else []
+    is_git = part.name == "git" and rest[:1] != []
+    if is_git and (rest[0] in _GIT_WRITES or any(text.startswith("--out") for text in rest)):
+        return True
+    if part.name not in CHANGING_PROGRAMS | _MAY_WRITE:
+        return False
+    try:
+        read_only_use(part.words, root)
+    except NotReadOnly:
+        return True
+    return False
+
+
+def _reads_paths(part: ShellPart) -> bool:
+    """Whether the table says that the words of a command are files that it reads."""
+    row = row_of(part.words)
+    return row is not None and row.words in ("paths", "path1", "pattern", "sed", "awk", "jq")
 
 
 def _is_descriptor(redirect: ShellRedirect) -> bool:
@@ -324,13 +397,6 @@ def _writes_file(redirect: ShellRedirect) -> bool:
     if redirect.has_text or redirect.operator == "<" or _is_descriptor(redirect):
         return False
     return redirect.target.text != "/dev/null" or redirect.target.kind != "literal"
-
-
-def _may_name(glob: str, pattern: str) -> bool:
-    """Whether files that a glob stands for may be among those of a rule; rather once too often."""
-    name, wanted = glob.rpartition("/")[2], pattern.rpartition("/")[2]
-    is_wild = any(letter in wanted for letter in "*?[")
-    return is_wild or fnmatchcase(wanted, name) or wanted.startswith(name.partition("*")[0] or " ")
 
 
 def _shown(word: ShellWord) -> str:

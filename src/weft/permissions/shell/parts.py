@@ -17,6 +17,7 @@ from weft.permissions.shell.tables import (
     CodeRow,
     OptionKind,
     WrapperRow,
+    bare_name,
     code_rows,
     wrapper_rows,
 )
@@ -31,6 +32,26 @@ _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _WRITES: Final = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 _RESERVED: Final = frozenset({"{", "!", "if", "while", "until", "do", "then", "time"})
 """Words of the syntax that the grammar takes for the program of `time` or `coproc`."""
+_RUNS_LATER: Final = frozenset({"at", "batch", "crontab", "capsh"})
+_TAKES_NAMES: Final = frozenset(
+    """
+    printf test [ read unset let declare typeset export local readonly wait mapfile readarray
+    getopts
+    """.split()  # noqa: SIM905  # a list of words
+)
+"""Builtins that are given names of variables, and run what stands in the subscript of one."""
+_GIT_VALUES: Final = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_GIT_RUNS: Final = {"submodule": "foreach", "bisect": "run"}
+"""Subcommands of git whose last words are a line for a shell, behind this word."""
+_GIT_LINES: Final = {
+    "rebase": ("-x", "--exec"),
+    "difftool": ("-x", "--extcmd"),
+    "filter-branch": (
+        *("--env-filter", "--tree-filter", "--index-filter", "--parent-filter", "--msg-filter"),
+        *("--commit-filter", "--tag-name-filter", "--setup"),
+    ),
+}
+"""Options of subcommands of git whose value is a line for a shell."""
 _GIT_CODE: Final = ("-c", "--config-env", "--exec-path")
 
 
@@ -103,17 +124,29 @@ def _part(command: SimpleCommand, depth: int, written: Collection[str] = ()) -> 
     texts = [words[0].text.rpartition("/")[2], *(word.text for word in words[1:])]
     if _runs_written(words, texts[0], written):
         return ShellPart(command, opaque="it runs a file that this very line writes")
+    if why := _runs_subscript(command, texts[0]):
+        return ShellPart(command, opaque=why)
     wrappers = wrapper_rows()
     for size in (3, 2, 1):
         row = wrappers.get(" ".join(texts[:size])) if len(texts) >= size else None
         if row is not None:
             return _wrapped(command, row, words[size:], depth)
-    if texts[0] == "git" and (why := _git_code(texts)):
-        return ShellPart(command, opaque=why)
+    if texts[0] == "git":
+        return _git(command, texts, depth)
     if texts[0] == "find":
         return _find(command, depth)
     code = code_rows().get(texts[0])
     return ShellPart(command) if code is None else _code(command, code, depth)
+
+
+def _runs_subscript(command: SimpleCommand, name: str) -> str:
+    """Why a command may run what stands in a subscript, or in a variable, as a line."""
+    if any("@P" in word.raw for word in command.words if word.kind == "dynamic"):
+        return "it expands a variable like a prompt"
+    texts = (word.text for word in command.words[1:])
+    if name in _TAKES_NAMES and any("$(" in text or "`" in text for text in texts):
+        return f"{name} runs what stands in the subscript of a name"
+    return ""
 
 
 def _runs_written(words: Sequence[ShellWord], name: str, written: Collection[str]) -> bool:
@@ -122,6 +155,54 @@ def _runs_written(words: Sequence[ShellWord], name: str, written: Collection[str
     if named[0] in written:
         return True
     return name in code_rows() and any(each in written for each in named)
+
+
+def without_git_options(words: Sequence[ShellWord]) -> list[ShellWord]:
+    """The words of git without what stands before its subcommand; those of others as they are."""
+    found = list(words)
+    if words[0].text.rpartition("/")[2] != "git":
+        return found
+    while len(found) > 1 and found[1].text.startswith("-") and len(found[1].text) > 1:
+        takes_value = found[1].text in _GIT_VALUES
+        del found[1 : 3 if takes_value else 2]
+    return found
+
+
+def _git(command: SimpleCommand, texts: Sequence[str], depth: int) -> ShellPart:
+    if why := _git_code(texts):
+        return ShellPart(command, opaque=why)
+    rest = without_git_options(command.words)[1:]
+    subcommand = rest[0].text if rest else ""
+    lines = _git_lines(subcommand, rest[1:])
+    if any(word.kind != "literal" for word in lines):
+        return ShellPart(command, opaque="what git runs is known only when it runs")
+    parts, doubt, broken = _lines([word.text for word in lines], depth)
+    return ShellPart(command, parts, opaque=broken, doubt=doubt)
+
+
+def _git_lines(subcommand: str, words: Sequence[ShellWord]) -> list[ShellWord]:
+    """The lines that a subcommand of git has a shell run."""
+    if runs := _GIT_RUNS.get(subcommand):
+        rest = [word for word in words if not word.text.startswith("-")]
+        if not rest or rest[0].text != runs:
+            return []
+        line = words[words.index(rest[0]) + 1 :]
+        kinds = {word.kind for word in line}
+        kind = "literal" if kinds <= {"literal"} else "dynamic"
+        text = " ".join(word.text for word in line if word.text != "--recursive")
+        return [ShellWord(text, text, kind)] if line else []  # type: ignore[arg-type]  # one of two
+    options = _GIT_LINES.get(subcommand, ())
+    found: list[ShellWord] = []
+    for at, word in enumerate(words):
+        name, has_value, value = word.text.partition("=")
+        is_long = len(name) > 4 and name.startswith("--")
+        if not any(name == each or (is_long and each.startswith(name)) for each in options):
+            continue
+        if has_value:
+            found.append(ShellWord(value, value, word.kind))
+        else:
+            found += words[at + 1 : at + 2]
+    return found
 
 
 def _git_code(texts: Sequence[str]) -> str:
@@ -168,9 +249,13 @@ def _wrapped(
     if row.command == "command" and words and words[0].text in ("-v", "-V"):
         return ShellPart(command)
     rest = tuple(words[found.at :])
+    if row.command == "coproc" and len(rest) > 1 and rest[1].raw in _RESERVED:
+        rest = rest[1:]  # its name
     while rest and rest[0].raw in _RESERVED:
         rest = rest[1:]
     opaque = "" if found.is_known else f"an option of {row.command} is not known"
+    if row.command in _RUNS_LATER and not any(word.text == "-l" for word in words):
+        opaque = f"{row.command} runs lines that it reads"
     if any(word.kind == "dynamic" for word in words[: found.at + 1]):
         opaque = f"what {row.command} runs is known only when it runs"
     texts = [word.text for word in found.lines]
@@ -187,7 +272,9 @@ def _wrapped(
     passes = row.how == "same" or (
         row.command == "env" and not found.assigns and not found.has_options
     )
-    passes = passes and bool(inner) and not opaque and not texts
+    # A file of the project that is called like a wrapper is another program.
+    is_system = "/" not in bare_name(command.words[0].text)
+    passes = passes and is_system and bool(inner) and not opaque and not texts
     return ShellPart(command, (*inner, *parts), passes, opaque or broken, doubt)
 
 
@@ -195,8 +282,12 @@ def _wrapper_options(row: WrapperRow, words: Sequence[ShellWord]) -> _Options:
     found = _Options()
     _leading_options(row, words, found)
     if row.skipped == _NO_INNER:
-        found.at = len(words)
+        while found.at < len(words):  # `su root -c LINE`
+            found.at += 1
+            _leading_options(row, words, found)
     found.at = min(found.at + row.skipped, len(words))
+    if row.skipped and words[found.at : found.at + 1] and words[found.at].text == "--":
+        found.at += 1
     if row.how == "text" and row.skipped:
         _leading_options(row, words, found)  # `flock FILE -c LINE`
     if row.how == "assigns":
@@ -216,7 +307,7 @@ def _leading_options(row: WrapperRow, words: Sequence[ShellWord], found: _Option
             found.assigns = True
             found.at += 1
             continue
-        if not word.text.startswith("-") or len(word.text) < 2:
+        if not word.text.startswith("-") or (len(word.text) < 2 and row.command != "env"):
             break
         found.has_options = True
         found.at += 1
@@ -286,6 +377,8 @@ def _code(command: SimpleCommand, row: CodeRow, depth: int) -> ShellPart:
     if row.takes_lines:
         return _shell(command, row, depth)
     opaque = f"{row.command} is {row.reason}" if _is_given_code(row, words) else ""
+    if row.command in ("eval", "trap") and words and words[0].text == "--":
+        words = words[1:]
     if row.command == "eval" and words and all(word.kind == "literal" for word in words):
         parts, doubt, broken = _lines([" ".join(word.text for word in words)], depth)
         return ShellPart(command, parts, opaque=broken, doubt=doubt)

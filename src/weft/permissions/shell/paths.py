@@ -18,6 +18,56 @@ _SECRET: Final = re.compile(
 _SAMPLE: Final = re.compile(r".*\.(example|sample|template|dist|defaults?|schema|test)", re.I)
 
 
+_UNKNOWN: Final = re.compile(r"\$\{[^}]*\}|\$\(.*\)|`.*`|\$\w+|\$.|\{[^}]*\}|^~[^/]*", re.DOTALL)
+
+
+def as_glob(raw: str) -> str:
+    """A word that is expanded when it runs, with a star for each part that is not known."""
+    return re.sub(r"\*+", "*", _UNKNOWN.sub("*", raw.replace('"', "").replace("'", "")))
+
+
+def paths_in(text: str) -> set[str]:
+    """What of a word may be a path: all of it, what stands behind a sign (`HEAD:x`, `if=x`, `@x`),
+    and the value of a short option.
+    """
+    found = {text}
+    for sign in re.finditer(r"[:=,@]", text):
+        found.add(text[sign.end() :])
+        found.add(text[: sign.start()])
+    if text.startswith("-") and not text.startswith("--"):
+        found.add(text[2:])
+    return {each for each in found if each}
+
+
+def may_meet(glob: str, pattern: str, *, crosses: bool) -> bool:
+    """Whether a glob and the pattern of a rule have a path in common; rather once too often.
+
+    The star of a pattern stands for slashes too, that of a glob only when it `crosses` them.
+    """
+    ours, theirs = (re.sub(r"\[[^]]*\]", "?", each) for each in (glob, pattern))
+    seen: set[tuple[int, int]] = set()
+    waiting = [(0, 0)]
+    while waiting:
+        at, place = waiting.pop()
+        if (at, place) in seen:
+            continue
+        seen.add((at, place))
+        mine, other = ours[at : at + 1], theirs[place : place + 1]
+        if not mine and not other:
+            return True
+        if mine == "*":
+            waiting.append((at + 1, place))
+            if other and other != "*" and (crosses or other != "/"):
+                waiting.append((at, place + 1))
+        if other == "*":
+            waiting.append((at, place + 1))
+            if mine and mine != "*":
+                waiting.append((at + 1, place))
+        elif mine and mine != "*" and other and (mine == other or "?" in (mine, other)):
+            waiting.append((at + 1, place + 1))
+    return False
+
+
 def why_not_readable(text: str, root: str = "") -> str:
     """Why a word, taken for a path, is not read unasked; empty when it may be."""
     if why := why_outside(text, root):

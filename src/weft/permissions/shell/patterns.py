@@ -10,6 +10,7 @@ means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -17,10 +18,11 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from weft.permissions.shell.parts import ShellPart
+from weft.permissions.protected import is_protected
+from weft.permissions.shell.parts import ShellPart, without_git_options
 from weft.permissions.shell.paths import why_not_readable
 from weft.permissions.shell.read_only import NotReadOnly, read_only_use, row_of
-from weft.permissions.shell.tables import bare_name, why_wary
+from weft.permissions.shell.tables import CHANGING_PROGRAMS, bare_name, is_known, why_wary
 from weft.permissions.shell.words import (
     HereDocument,
     ShellOperator,
@@ -30,8 +32,8 @@ from weft.permissions.shell.words import (
     split_line,
 )
 
+_NAMES: Final = re.compile(r"[\w.+-]+")
 Fit: TypeAlias = Literal["yes", "maybe", "no"]
-_GIT_VALUES: Final = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
 
 
 class PatternWord(msgspec.Struct, frozen=True):
@@ -160,12 +162,23 @@ def _why_wild(words: Sequence[ShellWord], bound: Sequence[bool], root: str) -> s
             return str(more)
         return ""
     program = bare_name(words[0].text)
+    subcommand = _subcommand(words)
     for place, word in enumerate(words):
         if bound[place]:
             continue
-        if why := why_wary(program, word.text) or why_not_readable(word.text, root):
+        text = word.text
+        if program == "tar" and place == 1 and not text.startswith("-"):
+            text = f"-{text}"  # its first word may be letters of options
+        if why := why_wary(program, text, subcommand) or why_not_readable(word.text, root):
             return why
+        if program in CHANGING_PROGRAMS and is_protected(text):
+            return f"programs obey {text} or run it by themselves"
     return ""
+
+
+def _subcommand(words: Sequence[ShellWord]) -> str:
+    rest = without_git_options(words)[1:]
+    return rest[0].text if rest else ""
 
 
 def _bind(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> list[bool] | None:
@@ -204,9 +217,33 @@ def restricts(pattern: CommandPattern, part: ShellPart) -> Fit:
     if not words:
         return "maybe" if part.opaque else "no"
     found = _restricts(pattern.words, words)
-    if found == "no" and part.opaque:
+    if found == "no" and (part.opaque or _names_it(pattern.words, words)):
         return "maybe"
     return found
+
+
+def _names_it(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> bool:
+    """Whether a command that may run another one has the words of a pattern among its own.
+
+    Such are programs that no table knows, and those with an option that may name a program.
+    """
+    wanted = {word.text for word in pattern if not word.is_glob and not _is_option(word.text)}
+    values = [value for word in words[1:] for value in _values(word.text)]
+    if not wanted <= {name for value in values for name in _NAMES.findall(value)}:
+        return False
+    program = words[0].text.rpartition("/")[2]
+    if is_known(program):
+        return any(why_wary(program, word.text) for word in words[1:])
+    firsts = {value.split()[0].rpartition("/")[2] for value in values if value.strip()}
+    return pattern[0].text in firsts
+
+
+def _values(text: str) -> list[str]:
+    """What a word may give to its command, without the name of its option."""
+    if not _is_option(text):
+        return [text]
+    value = text.partition("=")[2]
+    return [value] if text.startswith("--") else [value, text[2:]]
 
 
 def _restricts(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> Fit:
@@ -215,7 +252,7 @@ def _restricts(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> Fi
     program = words[0].text
     if not (pattern[0].fits(program) or pattern[0].fits(program.rpartition("/")[2])):
         return "no"
-    rest = _without_git_options(words)[1:]
+    rest = without_git_options(words)[1:]
     wanted = [word for word in pattern[1:] if not word.is_rest]
     options = [word for word in wanted if _is_option(word.text)]
     plain = [word for word in wanted if not _is_option(word.text)]
@@ -229,17 +266,6 @@ def _restricts(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> Fi
 
 def _is_option(text: str) -> bool:
     return text.startswith("-") and len(text) > 1
-
-
-def _without_git_options(words: Sequence[ShellWord]) -> list[ShellWord]:
-    """The words of git without what stands before its subcommand."""
-    found = list(words)
-    if words[0].text.rpartition("/")[2] != "git":
-        return found
-    while len(found) > 1 and _is_option(found[1].text):
-        takes_value = found[1].text in _GIT_VALUES
-        del found[1 : 3 if takes_value else 2]
-    return found
 
 
 def _has_words(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> Fit:

@@ -109,7 +109,10 @@ def _find_command(words: Sequence[tuple[str, bool]], at: int) -> tuple[list[str]
     return None, at
 
 
-_SED_ADDRESS: Final = re.compile(r"\d+(~\d+)?|\$|/(?:[^/\\\n]|\\[^\n])*/I?")
+_BRACKETS: Final = r"\[\^?\]?(?:\[:\w+:\]|\\[^\]\[/\n]|[^\]\[/\\\n])*\]"
+"""A set of characters whose end every version of sed sees at the same place."""
+_SED_BRACKETS: Final = re.compile(_BRACKETS)
+_SED_ADDRESS: Final = re.compile(rf"\d+(~\d+)?|\$|/(?:[^/\[\\\n]|\\[^\n]|{_BRACKETS})*/I?")
 _SED_PLAIN: Final = frozenset("pdDPnNhHgGxlzF=")
 
 
@@ -165,12 +168,12 @@ def _sed_substitution(script: str, at: int) -> int | None:
             return None
         if letter == "\\":
             place += 1
-        elif letter == "[" and delimiter != "[" and not parts:
+        elif letter == "[" and not parts:
             # A delimiter in brackets is none, in some versions.
-            end = script.find("]", place + 2)
-            if end < 0 or delimiter in script[place:end]:
+            found = _SED_BRACKETS.match(script, place)
+            if script[at] == "y" or found is None or delimiter in found[0]:
                 return None
-            place = end
+            place = found.end() - 1
         elif letter == delimiter:
             parts += 1
         place += 1
@@ -181,7 +184,9 @@ def _sed_substitution(script: str, at: int) -> int | None:
     return place
 
 
-_AWK_WORD: Final = re.compile(r"\b(system|getline|fflush|close|include|load|namespace|ENVIRON)\b")
+_AWK_WORD: Final = re.compile(
+    r"\b(system|getline|fflush|close|include|load|namespace|ENVIRON|ARGV|SYMTAB|FUNCTAB)\b"
+)
 
 
 def why_awk(program: str) -> str:
@@ -194,6 +199,25 @@ def why_awk(program: str) -> str:
     if ">" in without:
         return "awk with > may write a file"
     return "awk with @ loads or runs by name" if "@" in program else ""
+
+
+_JQ_WORD: Final = re.compile(r"\b(import|include|modulemeta)\b|(?<![.\w])(\$ENV|env)\b")
+
+
+def why_jq(program: str) -> str:
+    """Why a program of jq may read more than the files that it is given; empty when it cannot."""
+    found = _JQ_WORD.search(program)
+    return f"jq with {found[0]} reads more than its files" if found else ""
+
+
+_PRINTF_COUNTS: Final = re.compile(r"%[-+ #'0-9.*]*[hjlLtzq]*n")
+
+
+def why_printf(template: str) -> str:
+    """Why a template of printf does more than print; empty when it does not."""
+    # `%n` sets the variable that is named: `PATH` is one.
+    counts = _PRINTF_COUNTS.search(template.replace("%%", ""))
+    return "printf with %n sets a variable" if counts else ""
 
 
 def why_test(words: Sequence[str]) -> str:

@@ -7,12 +7,14 @@ still obey the project (`git diff` runs a filter that is configured), so it runs
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from weft.permissions.protected import is_protected
 from weft.permissions.shell import programs
 from weft.permissions.shell.paths import why_not_readable
 from weft.permissions.shell.tables import ReadOnlyRow, bare_name, read_only_rows
@@ -22,6 +24,10 @@ _GIT_FLAGS: Final = frozenset(
     {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"}
 )
 _SETS: Final = re.compile(r"[A-Za-z_]\w*=")
+_RESPONSE_FILES: Final = frozenset({"nm", "size", "readelf", "strings"})
+"""Programs that read further options from a file that is named behind `@`."""
+_NAME_TESTS: Final = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
+_NAME_FILTERS: Final = frozenset({"--include", "-g", "--glob", "--iglob"})
 _NO_PATHS: Final = frozenset({"text", "echo", "printf", "ps", "date", "sed-script"})
 
 
@@ -64,7 +70,10 @@ def read_only_use(words: Sequence[ShellWord], root: str = "") -> ReadOnlyUse:
         return _use_of_test(row, rest, root)
     if row.words in ("echo", "printf"):
         return _use_of_echo(row, rest)
+    if row.command in _RESPONSE_FILES and any(word.text.startswith("@") for word in rest):
+        raise NotReadOnly(f"{row.command} reads options from a file behind @")
     found = _split(row, rest)
+    _check_filters(row, found)
     operands = _fitting(row, found)
     paths = [word for word in operands if word.kind == "literal"]
     globs = [word for word in operands if word.kind == "glob"]
@@ -73,6 +82,20 @@ def read_only_use(words: Sequence[ShellWord], root: str = "") -> ReadOnlyUse:
             raise NotReadOnly(why)
     named = tuple(word.text for word in paths if row.words != "revs" or word.text != "--")
     return ReadOnlyUse(row.reason, (*named, *found.values), tuple(word.text for word in globs))
+
+
+def _check_filters(row: ReadOnlyRow, found: _Words) -> None:
+    """Refuse a search that is narrowed to files that hold secrets."""
+    if row.words != "pattern":
+        return
+    for name, value in found.options:
+        if name in _NAME_FILTERS and (why := _why_secret_names(value)):
+            raise NotReadOnly(why)
+
+
+def _why_secret_names(pattern: str) -> str:
+    """Why a pattern for names means files that hold secrets; empty when it does not."""
+    return why_not_readable(pattern.lstrip("*")) or why_not_readable(pattern.strip("*/"))
 
 
 def row_of(words: Sequence[ShellWord]) -> ReadOnlyRow | None:
@@ -157,6 +180,7 @@ def _short_options(
         if kind == "flag":
             continue
         attached = letters[place + 1 :]
+        _check_joined(row, word)
         if attached or kind == "maybe":
             _take_value(found, f"-{letter}", attached, is_path=kind == "path")
         else:
@@ -165,12 +189,23 @@ def _short_options(
         return
 
 
+def _check_joined(row: ReadOnlyRow, word: ShellWord) -> None:
+    """Refuse joined options of programs that take them apart in a way of their own."""
+    is_odd = row.words == "path1" or row.command == "tree"
+    if is_odd and len(word.text) > 2 and not word.text[2:].isdecimal():
+        raise NotReadOnly(f"what {row.command} makes of {word.text} is not known")
+
+
 def _next_value(row: ReadOnlyRow, name: str, waiting: list[ShellWord]) -> str:
     if not waiting:
         raise NotReadOnly(f"{row.command} {name} has no value")
     word = waiting.pop(0)
     if word.kind != "literal":
         raise NotReadOnly(f"what `{word.raw}` becomes is known only when it runs")
+    is_odd = row.command.startswith("git ") or row.command == "tree"
+    if is_odd and row.words != "pattern" and word.text.startswith("-"):
+        # Some options take a value only behind `=`; the next word is then an option.
+        raise NotReadOnly(f"{word.text} may be an option of its own")
     return word.text
 
 
@@ -196,20 +231,28 @@ def _fitting(row: ReadOnlyRow, found: _Words) -> list[ShellWord]:
             raise NotReadOnly("cd needs the name of a folder here")
         case "cd" if operands[0].text in ("-", ""):
             raise NotReadOnly("cd needs the name of a folder here")
+        case "cd" if is_protected(f"{operands[0].text}/x"):
+            raise NotReadOnly(f"programs obey the files in {operands[0].text}")
         case "pattern":
             has_pattern = bool(found.seen & {"-e", "--regexp", "--files", "--type-list"})
             return operands if has_pattern else operands[1:]
         case "sed":
             return _check_program(programs.why_sed, found, {"-e", "--expression"})
         case "awk":
-            return _check_program(programs.why_awk, found, set())
+            operands = _check_program(programs.why_awk, found, set())
+            # `name=value` among the files sets a variable.
+            return [word for word in operands if not _SETS.match(word.text)]
+        case "jq":
+            return _check_program(programs.why_jq, found, set())
+        case "ps" if any("e" in word.text for word in operands):
+            raise NotReadOnly("ps e shows the variables of processes")
         case _:
             pass
     return [] if row.words in _NO_PATHS else operands
 
 
 def _check_program(why: programs.Check, found: _Words, given_by: set[str]) -> list[ShellWord]:
-    """The operands behind the program of sed or awk, if it does no more than print."""
+    """The operands behind the program of sed, awk or jq, if it does no more than print."""
     texts = [value for name, value in found.options if name in given_by]
     operands = list(found.operands)
     if not texts:
@@ -219,8 +262,7 @@ def _check_program(why: programs.Check, found: _Words, given_by: set[str]) -> li
     for text in texts:
         if reason := why(text):
             raise NotReadOnly(reason)
-    # `name=value` among the files of awk sets a variable.
-    return [word for word in operands if not _SETS.match(word.text)]
+    return operands
 
 
 def _use_of_echo(row: ReadOnlyRow, words: Sequence[ShellWord]) -> ReadOnlyUse:
@@ -231,7 +273,14 @@ def _use_of_echo(row: ReadOnlyRow, words: Sequence[ShellWord]) -> ReadOnlyUse:
         raise NotReadOnly("printf with an option may set a variable")
     if row.words == "printf" and words and words[0].kind == "glob":
         raise NotReadOnly(f"what `{words[0].raw}` becomes is known only when it runs")
+    if row.words == "printf" and (why := programs.why_printf(_template(words))):
+        raise NotReadOnly(why)
     return ReadOnlyUse(row.reason)
+
+
+def _template(words: Sequence[ShellWord]) -> str:
+    rest = [word.text for word in words]
+    return next(iter(rest[1:] if rest[:1] == ["--"] else rest), "")
 
 
 def _use_of_test(row: ReadOnlyRow, words: Sequence[ShellWord], root: str) -> ReadOnlyUse:
@@ -259,10 +308,22 @@ def _use_of_find(row: ReadOnlyRow, words: Sequence[ShellWord], root: str) -> Rea
     for place in places:
         if why := why_not_readable(place, root):
             raise NotReadOnly(why)
+    if inner:
+        _check_names(words)
     for command in inner:
-        # The names that find puts there begin with the folder that it was given.
-        given = [ShellWord(text, "./x" if text == "{}" else text) for text in command]
+        # The names that find puts there begin with the folder that it was given; there may be many.
+        given = [
+            ShellWord(text, "./x", "glob") if text == "{}" else ShellWord(text, text)
+            for text in command
+        ]
         if any("{}" in word.text for word in given):
             raise NotReadOnly("{} within a word may become anything")
         read_only_use(given, root)
     return ReadOnlyUse(row.reason, tuple(places))
+
+
+def _check_names(words: Sequence[ShellWord]) -> None:
+    """Refuse a find that runs something for files that hold secrets."""
+    for test, name in itertools.pairwise(words):
+        if test.text in _NAME_TESTS and (why := _why_secret_names(name.text)):
+            raise NotReadOnly(why)

@@ -37,7 +37,8 @@ LONGEST: Final = 50_000
 MOST_COMMANDS: Final = 500
 MOST_DEPTH: Final = 60
 _ASSIGNS: Final = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", re.ASCII)
-_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_LOOP_NAME: Final = re.compile(r"[a-z][a-z0-9]*", re.ASCII)
+"""Variables that no program obeys; `for PATH in x` would choose the programs of the line."""
 _OPENS: Final = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!"})
 _CLOSES: Final = frozenset({"fi", "done", "}"})
 _COMPLEX: Final = frozenset({"case", "esac", "select", "function", "coproc", "[[", "in", "]]"})
@@ -399,7 +400,7 @@ class _Commands:
     def _for(self) -> None:
         """`for NAME in WORDS`; the words are no command's."""
         name, keyword = self._peek(1), self._peek(2)
-        is_plain = isinstance(name, ShellWord) and _NAME.fullmatch(name.raw)
+        is_plain = isinstance(name, ShellWord) and _LOOP_NAME.fullmatch(name.raw)
         if not is_plain or not isinstance(keyword, ShellWord) or keyword.raw != "in":
             raise TooComplex("a `for` of another kind")
         self._at += 3

@@ -24,6 +24,19 @@ _SUFFIXES: Final[tuple[tuple[str, OptionKind], ...]] = (
     ("=T", "line"),
     ("=", "text"),
 )
+_WHOLE_OPTIONS: Final = frozenset(
+    {"go", "gcc", "cc", "g++", "c++", "clang", "clang++", "ld", "java", "javac", "terraform"}
+)
+"""Programs whose options have one dash and many letters, and are never joined."""
+CHANGING_PROGRAMS: Final = frozenset(
+    """
+    cp mv rm rmdir unlink tee touch ln install truncate dd sed mkdir mktemp chmod chown chgrp rsync
+    patch shred split csplit tar unzip gzip gunzip bzip2 xz zip ed ex vim vi nano
+    """.split()  # noqa: SIM905  # a list of words
+)
+"""Programs whose words may name files that they change: rules about `edit` speak of those."""
+_COMPLETE: Final = frozenset({"--all", "--init"})
+"""Long options that begin like others, and are none of them shortened."""
 SYSTEM_FOLDERS: Final = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/")
 
 
@@ -114,24 +127,41 @@ def _wary_rows() -> Mapping[str, tuple[tuple[str, str], ...]]:
     return {command: tuple(each) for command, each in found.items()}
 
 
-def why_wary(program: str, word: str) -> str:
+@cache
+def _known() -> frozenset[str]:
+    tables = (read_only_rows(), wrapper_rows(), code_rows(), _wary_rows())
+    return frozenset(name.partition(" ")[0] for rows in tables for name in rows)
+
+
+def is_known(program: str) -> bool:
+    """True when a table speaks of a program, so that what it may run is known."""
+    return program in _known() or program in CHANGING_PROGRAMS
+
+
+def why_wary(program: str, word: str, subcommand: str = "") -> str:
     """Why the `*` of a rule does not cover this word of a program; empty when it does."""
     rows = _wary_rows()
-    for option, reason in (*rows.get(program, ()), *rows["*"]):
-        if _is_option(word, option):
+    own = (*rows.get(f"{program} {subcommand}", ()), *rows.get(program, ()))
+    joins = program not in _WHOLE_OPTIONS
+    for option, reason in (*own, *rows["*"]):
+        if _is_option(word, option, joins=joins):
             return f"{word.partition('=')[0]} {reason}"
     return ""
 
 
-def _is_option(word: str, option: str) -> bool:
+def _is_option(word: str, option: str, *, joins: bool) -> bool:
     if not word.startswith("-") or len(word) < 2 or not option.startswith("-"):
         return fnmatchcase(word, option)
     name = word.partition("=")[0]
     if fnmatchcase(name, option) or fnmatchcase(word, option):
         return True
     if word.startswith("--"):
+        if not joins and fnmatchcase(name[1:], option):
+            return True  # go takes --exec for -exec
         # Long options may be shortened as far as they are unambiguous.
-        return len(name) > 3 and option.startswith(name)
+        return len(name) > 3 and name not in _COMPLETE and option.startswith(name)
+    if not joins:
+        return False
     # One letter, alone or among others.
     return len(option) == 2 and option[1] in word[1:]
 
