@@ -137,6 +137,10 @@ def kill_orphans() -> int:
     """
     keepers = list(_handles(_keepers_of_the_dead()))
     try:
+        for handle in keepers:
+            # One that stands still would be waited for in vain.
+            with suppress(OSError):
+                signal.pidfd_send_signal(handle, signal.SIGCONT)
         _wait_gone(keepers, _KEEPER_SECONDS)
     finally:
         for handle in keepers:
