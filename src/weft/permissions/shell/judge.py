@@ -100,6 +100,8 @@ class LineJudge:
         self._root = action.root
         self._folders: tuple[str, ...] = ()
         """Folders that the line changes to."""
+        self._said: dict[tuple[str, str, str], tuple[PolicyDecision, ...]] = {}
+        """What rules about files say of words; long lines have the same ones often."""
         own = [rule for rule in rules if any(names_tool(rule.tool, each) for each in action.names)]
         # A pattern that cannot be read restricts nothing and allows nothing: such rules are refused
         # where they are written.
@@ -170,8 +172,16 @@ class LineJudge:
                 redirect.target, "read" if redirect.operator == "<" else "edit", _ANY
             )
 
-    def _of_path(self, word: ShellWord, what: str, how: str = "") -> Iterator[PolicyDecision]:
+    def _of_path(self, word: ShellWord, what: str, how: str = "") -> tuple[PolicyDecision, ...]:
         """What rules about files say of a word; `how` is what else the command may mean by it."""
+        if not self._about_files:
+            return ()
+        key = (word.raw, what, how)
+        if key not in self._said:
+            self._said[key] = tuple(self._by_file_rules(word, what, how))
+        return self._said[key]
+
+    def _by_file_rules(self, word: ShellWord, what: str, how: str) -> Iterator[PolicyDecision]:
         texts = paths_in(word.text)
         if what == "edit":
             texts |= {f"{text.rstrip('/')}/x" for text in texts}  # a folder to write into
@@ -217,14 +227,14 @@ class LineJudge:
 
     def _part(self, part: ShellPart) -> tuple[list[PolicyDecision], list[PartJudgement]]:
         """What rules restrict in a part, and the judgement of it and of all in it."""
-        restrictions = list(self._restrictions(part))
+        own = list(self._restrictions(part))
+        restrictions = list(own)
         judged: list[PartJudgement] = []
         for inner in part.inner:
             more, of_inner = self._part(inner)
             restrictions += more
             judged += of_inner
         decision, reason, rule, only_reads = self._allowance(part, judged)
-        own = list(self._restrictions(part))
         strictest = max(own, key=lambda each: _SEVERITY[each.verdict], default=None)
         if strictest is not None:
             decision, reason, rule = strictest.verdict, strictest.reason, strictest.text

@@ -11,7 +11,7 @@ means.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
@@ -186,24 +186,40 @@ def _bind(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> list[bo
 
     Bounded: each pair of places is tried once.
     """
-    seen: set[tuple[int, int]] = set()
-    stack: list[tuple[int, int, tuple[bool, ...]]] = [(0, 0, ())]
+    came: dict[tuple[int, int], tuple[int, int] | None] = {}
+    stack: list[tuple[tuple[int, int], tuple[int, int] | None]] = [((0, 0), None)]
     while stack:
-        at, place, named = stack.pop()
-        if (at, place) in seen:
+        here, before = stack.pop()
+        if here in came:
             continue
-        seen.add((at, place))
+        came[here] = before
+        at, place = here
         if at == len(pattern):
             if place == len(words):
-                return list(named)
+                return _named(pattern, came, here)
             continue
         if pattern[at].is_rest:
             if place < len(words):
-                stack.append((at, place + 1, (*named, False)))
-            stack.append((at + 1, place, named))
+                stack.append(((at, place + 1), here))
+            stack.append(((at + 1, place), here))
         elif place < len(words) and pattern[at].fits(words[place].text):
-            stack.append((at + 1, place + 1, (*named, not pattern[at].is_glob)))
+            stack.append(((at + 1, place + 1), here))
     return None
+
+
+def _named(
+    pattern: Sequence[PatternWord],
+    came: Mapping[tuple[int, int], tuple[int, int] | None],
+    here: tuple[int, int],
+) -> list[bool]:
+    """Which words the pattern names itself, on the way that led here."""
+    found: list[bool] = []
+    while (before := came[here]) is not None:
+        if here[1] > before[1]:
+            word = pattern[before[0]]
+            found.append(not word.is_rest and not word.is_glob)
+        here = before
+    return found[::-1]
 
 
 # -- rules that restrict

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -127,6 +127,15 @@ def _wary_rows() -> Mapping[str, tuple[tuple[str, str], ...]]:
     return {command: tuple(each) for command, each in found.items()}
 
 
+@lru_cache(maxsize=256)
+def _wary_of(program: str, subcommand: str, is_option: bool) -> tuple[tuple[str, str], ...]:
+    """The rows for a program; for a word that is no option, those that could be one."""
+    rows = _wary_rows()
+    names = (f"{program} {subcommand}", program, "*")
+    each = [row for name in names for row in rows.get(name, ())]
+    return tuple(row for row in each if is_option or not row[0].startswith("-") or row[0] == "-")
+
+
 @cache
 def _known() -> frozenset[str]:
     tables = (read_only_rows(), wrapper_rows(), code_rows(), _wary_rows())
@@ -140,10 +149,9 @@ def is_known(program: str) -> bool:
 
 def why_wary(program: str, word: str, subcommand: str = "") -> str:
     """Why the `*` of a rule does not cover this word of a program; empty when it does."""
-    rows = _wary_rows()
-    own = (*rows.get(f"{program} {subcommand}", ()), *rows.get(program, ()))
     joins = program not in _WHOLE_OPTIONS
-    for option, reason in (*own, *rows["*"]):
+    is_option = word.startswith("-") and len(word) > 1
+    for option, reason in _wary_of(program, subcommand, is_option):
         if _is_option(word, option, joins=joins):
             return f"{word.partition('=')[0]} {reason}"
     return ""
