@@ -83,6 +83,7 @@ async def granted(app: App) -> SessionId:
     return session.id
 
 
+@pytest.mark.requirement("event:SessionHosted")
 async def test_the_mode_and_the_grants_move_with_a_session(hosts: Hosts) -> None:
     async with hosts.opened() as one, hosts.opened() as two, hosts.opened() as three:
         session_id = await granted(one)

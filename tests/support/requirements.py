@@ -610,11 +610,13 @@ _WOVEN = {
 """Kinds that only text trees make; their own tests show them."""
 _RELAYED = {"RequestOffered"}
 """Kinds that only the wire has; the tests of the relay show them."""
+_HOSTED = {"SessionHosted"}
+"""Kinds that only a host of a cluster writes; the tests of hosted sessions show them."""
 
 TOUR_EVENTS = tuple(
     f"event:{kind}"
     for kind in (*FACTS, *LIVE)
-    if kind not in (*_LATER, *_PLANNED, *_WOVEN, *_RELAYED) and not kind.startswith("Fan")
+    if kind not in (*_LATER, *_PLANNED, *_WOVEN, *_RELAYED, *_HOSTED) and not kind.startswith("Fan")
 )
 """The kinds that a tour through a session must show."""
 

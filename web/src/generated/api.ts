@@ -1786,6 +1786,8 @@ export interface WaitSubject {
   kind: string;
   name?: string;
   text?: string;
+  place?: string;
+  seen?: string;
 }
 /** Two branches, and which parts of each are taken. */
 export interface WeaveBody {
