@@ -443,7 +443,7 @@ def test_an_answer_that_echoes_the_input_as_the_sdk_does_changes_nothing(weft: W
                 {
                     "type": "addRules",
                     "behavior": "deny",
-                    "rules": [{"toolName": "Bash", "ruleContent": "rm:*"}],
+                    "rules": [{"toolName": "Bash", "ruleContent": "ls | rm:*"}],
                 }
             ],
         },

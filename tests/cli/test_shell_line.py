@@ -94,7 +94,7 @@ async def test_an_empty_command_is_one_sentence(app: App) -> None:
 
 
 async def test_a_command_runs_beside_a_turn(app: App) -> None:
-    async with driven_chat(app, [call("shell", command="echo on")], "Done.") as talk:
+    async with driven_chat(app, [call("shell", command="touch made; echo on")], "Done.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
         assert card_text(await ran(talk, "!echo beside")).output == ("beside",)

@@ -138,7 +138,8 @@ def test_what_is_being_typed_when_a_question_comes_up_never_answers_it(
     weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     """Digits of a sentence that is under way are dropped; the sentence is there afterwards."""
-    steps = [call("shell", command="sleep 3"), call("shell", command="touch made")]
+    first, second = "sleep 3; touch slept", "touch made"
+    steps = [call("shell", command=first), call("shell", command=second)]
     terminal.start("-m", weft.script(steps, "Done."), "go")
     terminal.wait_for("sleep 3", ASK)
     terminal.keys("1")

@@ -204,7 +204,9 @@ async def test_what_a_shell_command_changes_is_known_and_can_be_taken_back(
 async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
     place: HookProject,
 ) -> None:
-    place.write(".weft/commands/a.md", "!`sed -i s/one/1/ code; echo x > .env; cat code`")
+    # What a script writes is not seen before it runs.
+    place.write(".weft/commands/a.md", "!`sh change.sh`")
+    place.write("change.sh", "sed -i s/one/1/ code; echo x > .env; cat code")
     place.write("code", "one\ntwo\nthree\n")
     config = {"sandbox.mode": "on", "permissions.deny": ["write(.env)"]}
     async with place.open(config) as app:

@@ -191,10 +191,13 @@ async def test_a_folder_in_the_place_of_a_file_does_not_take_the_users_edit(stag
 
 
 async def test_rules_and_boundaries_of_the_user_hold_for_what_is_kept(stage: World) -> None:
-    work = shell_call(
+    # What a script writes is not seen before it runs.
+    stage.write(
+        "change.sh",
         "mkdir ci; echo a > ci/codeowners; ln -s ci .github; echo x > src/add.py; "
-        "sed -i s/one/eins/ README.md; echo free > free.txt"
+        "sed -i s/one/eins/ README.md; echo free > free.txt",
     )
+    work = shell_call("sh change.sh")
     rules = {"permissions.deny": ["write(src/*)"]}
     async with open_stage(stage, candidate_model("script", work, "Done."), **rules) as app:
         session = await app.sessions.start_session()
