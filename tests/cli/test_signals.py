@@ -20,25 +20,29 @@ from tests.support.weft_program import WeftProgram, call, lines, text
 from weft.cli.signals import DEADLINE_SECONDS
 
 HANGS = """
+import os
 import anyio
-import weft.api.session
+import weft.api.turn_waiter
 
-async def hang(self, reason=""):
+async def hang(port, turn_id, reason):
+    os.write(2, b"it hangs\\n")
     await anyio.sleep_forever()
 
-weft.api.session.Session.abort = hang
+weft.api.turn_waiter._abort = hang
 """
 """Planted: settling a turn never comes to an end."""
 
 STUCK = """
+import os
 import time
-import weft.api.session
+import weft.api.turn_waiter
 
-async def stick(self, reason=""):
+async def stick(port, turn_id, reason):
+    os.write(2, b"it hangs\\n")
     while True:
         time.sleep(3600)
 
-weft.api.session.Session.abort = stick
+weft.api.turn_waiter._abort = stick
 """
 """Planted: what settles the turn holds up the event loop itself."""
 
@@ -132,6 +136,8 @@ def test_a_second_signal_ends_it_at_once_whatever_hangs(weft: WeftProgram, fault
     running = started(weft, never_ending(weft), env=weft.plant(fault))
     begun = time.monotonic()
     running.send_signal(signal.SIGTERM)
+    assert running.stderr is not None
+    assert running.stderr.readline() == b"it hangs\n"
     while running.poll() is None:
         running.send_signal(signal.SIGTERM)
         assert time.monotonic() - begun < DEADLINE_SECONDS, "the second one was not heard"
@@ -142,8 +148,8 @@ def test_a_second_signal_ends_it_at_once_whatever_hangs(weft: WeftProgram, fault
 def test_one_signal_is_enough_in_the_end_whatever_hangs(weft: WeftProgram, fault: str) -> None:
     running = started(weft, never_ending(weft), env=weft.plant(fault))
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=DEADLINE_SECONDS + 10)
-    assert running.returncode == 143
+    _, stderr = running.communicate(timeout=DEADLINE_SECONDS + 10)
+    assert (running.returncode, stderr) == (143, b"it hangs\n")
 
 
 def test_an_interrupted_turn_goes_on_with_continue_and_no_prompt(weft: WeftProgram) -> None:

@@ -14,6 +14,8 @@ from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
     "session/log/session_log.py:SessionLog._append_batch": "the one append; its callers have them",
+    "session/log/session_log.py:SessionLog.commit_first": "which of several servers has it, "
+    "written anew by each life; a death around it is one before the commit that it precedes",
     "session/actor.py:SessionActor._remember": "after a command without facts; a death before it "
     "is one before the command",
     "session/turns/scheduler.py:TurnScheduler.commit_for": "the turn's notebook has them",

@@ -6,6 +6,7 @@ Told of at their end, and never left behind.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -37,6 +38,7 @@ from weft.events import (
 from weft.providers.script import CallTogether, CallTool, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.background_commands import MOST
+from weft.workspace.process import orphans
 
 pytestmark = pytest.mark.anyio
 
@@ -523,20 +525,49 @@ async def owner(world: World, command: str) -> AsyncGenerator[anyio.abc.Process]
                 process.kill()
 
 
+def below(pid: int) -> list[int]:
+    """The processes that one has started."""
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+
+
+def keepers_of(pid: int) -> list[int]:
+    """The keeper of a process, and its reapers."""
+    mark = f"{orphans.KEEPER}=".encode()
+    found = [each for each in below(pid) if mark in Path(f"/proc/{each}/environ").read_bytes()]
+    assert found
+    return [*found, *(reaper for keeper in found for reaper in below(keeper))]
+
+
+async def kill_outright(process: anyio.abc.Process, *, with_keepers: bool) -> None:
+    """Kill a process that has a session, and what would end its commands."""
+    # Stopped, so that it does not see and store the end of its keeper.
+    process.send_signal(signal.SIGSTOP)
+    for pid in keepers_of(process.pid) if with_keepers else []:
+        os.kill(pid, signal.SIGKILL)
+    process.kill()
+    await process.wait()
+
+
+@pytest.mark.parametrize("with_keepers", [False, True], ids=["alone", "with its keepers"])
 @pytest.mark.requirement("background:crash")
 async def test_what_a_killed_program_left_running_is_killed_and_reported(
-    shared_world: World,
+    shared_world: World, with_keepers: bool
 ) -> None:
     world = shared_world
     model = plays("unused", "unused", "I see.")
     command = "echo ready; echo made > made; setsid sleep 1000 & sleep 1000"
     async with owner(world, command) as process:
-        process.kill()
-        await process.wait()
-    assert len(marked(world)) >= 2, "kill -9 cannot take them along"
+        await kill_outright(process, with_keepers=with_keepers)
+    if with_keepers:
+        assert len(marked(world)) >= 2, "nothing was there to take them along"
+    else:
+        await gone(world)
     async with world.open(model) as app:
         session = await app.sessions.get("s")
-        assert marked(world), "opening only reads"
         assert await shells(session) == [("bg_1", "interrupted", None)]
         await session.send_message("and?")
         await gone(world)
@@ -554,8 +585,7 @@ async def test_what_a_killed_program_left_running_is_killed_and_reported(
 async def test_one_that_a_killed_program_left_can_be_killed(shared_world: World) -> None:
     world = shared_world
     async with owner(world, SERVER) as process:
-        process.kill()
-        await process.wait()
+        await kill_outright(process, with_keepers=True)
     assert marked(world)
     async with world.open(plays("unused")) as app:
         session = await app.sessions.get("s")

@@ -46,3 +46,20 @@ def test_a_death_during_a_search_begins_another_one() -> None:
     search.begin()
     search.wait()
     assert seen == [0, 1]
+
+
+def test_a_search_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[int] = []
+
+    def kill() -> int:
+        seen.append(len(seen))
+        if len(seen) == 1:
+            raise ValueError("a strange process")
+        return 0
+
+    search = OrphanSearch(kill)
+    for _ in range(2):
+        search.begin()
+        search.wait()
+    assert seen == [0, 1]
+    assert "a strange process" in caplog.text

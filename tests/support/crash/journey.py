@@ -153,7 +153,7 @@ def tools(place: JourneyFolder) -> list[str | Tool]:
         "write",
         "edit",
         "ask",
-        "wait",
+        "wait_for",
     ]
 
 

@@ -185,7 +185,7 @@ def _model(life: Life) -> ScriptedModel:
         if life.variant == "stuck" and asked == 1:
             return (CallTool(name="cling", args={"seconds": CLING_SECONDS}),)
         if life.variant == "wait" and asked == 1:
-            return (CallTool(name="wait", args={"seconds": WAIT_SECONDS}),)
+            return (CallTool(name="wait_for", args={"seconds": WAIT_SECONDS}),)
         if life.variant == "narrow" and {"look-c", "act-c"} <= journey.called(request):
             return (Fail(error="ContextTooLong"),)
         steps = journey.answer_to(request)

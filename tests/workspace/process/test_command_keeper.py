@@ -414,7 +414,9 @@ def test_orphans_are_looked_for_when_the_keeper_of_the_dead_has_done_its_work(
         assert not is_alive(stray)
 
 
-@pytest.mark.parametrize("value", [b"\xff", "{}.²".encode()])
+@pytest.mark.parametrize(
+    "value", [b"\xff", "{}.².1".encode(), b"{}.%s.1" % (b"1" * 5000)], ids=["byte", "power", "long"]
+)
 def test_a_process_that_only_claims_to_be_a_keeper_costs_no_start(value: bytes) -> None:
     space = orphans.owner().partition(".")[0].encode()
     claimed = {orphans.KEEPER.encode(): value.replace(b"{}", space)}

@@ -45,7 +45,12 @@ class OrphanSearch:
                     self._thread = None
                     return
                 self._is_wanted = False
-            killed = self._kill()
+            try:
+                killed = self._kill()
+            except Exception:
+                # Not the end of the thread: the next death would never be searched for.
+                _logger.exception("the search for what a dead process left running failed")
+                continue
             if killed:
                 _logger.info("killed %d processes that a dead process had left running", killed)
 

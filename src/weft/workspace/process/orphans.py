@@ -39,6 +39,8 @@ _WAIT_MS = 500
 _EXEC_SECONDS = 0.1
 """How long a process may be in the middle of an exec before we stop waiting for its environment."""
 _EXEC_PAUSE_SECONDS = 0.0005
+_MOST_DIGITS = 20
+"""Of a number in a mark."""
 _PARENT, _GROUP, _FLAGS, _STARTED, _START_CODE, _ENV_START, _ENV_END = 1, 2, 6, 19, 23, 47, 48
 """Places in what `_stat` returns."""
 _KERNEL_THREAD = 0x00200000
@@ -246,7 +248,8 @@ def _variable(pid: int, name: str) -> str:
 
 def _is_mark(text: str) -> bool:
     parts = text.split(".")
-    return len(parts) == 4 and all(part.isdigit() for part in parts)
+    # Bounded, as `int` refuses thousands of digits: any process may say anything.
+    return len(parts) == 4 and all(part.isdigit() and len(part) <= _MOST_DIGITS for part in parts)
 
 
 def _stat(pid: int) -> list[str]:
