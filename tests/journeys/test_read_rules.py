@@ -73,12 +73,13 @@ async def test_a_command_in_the_sandbox_does_not_see_it(plain_world: World) -> N
     make(plain_world)
     plain_world.write("../beside/other.txt", "TOPSECRET beside\n")
     beside = plain_world.project.parent / "beside"
-    # Not by their names, which the rules would be found to mean before it runs.
+    # In a script, whose words are not judged before it runs.
     look = (
-        "p=plan k=keys; cat notes/$p.txt deep/er/$p.txt $k/a/b.key; "
-        f"b={beside}; find . $b -type f | xargs cat; cat open.txt"
+        "cat notes/plan.txt deep/er/plan.txt keys/a/b.key; "
+        f"find . {beside} -type f | xargs cat; cat open.txt"
     )
-    model = turns(shell(look))
+    plain_world.write("look.sh", look)
+    model = turns(shell("sh look.sh"))
     config = {"permissions__deny": [*RULES, f"read({beside})"]}
     async with open_world(plain_world, model, sandbox="auto", **config) as app:
         await skip_without_sandbox(app, plain_world)
@@ -109,7 +110,8 @@ async def test_nor_does_it_see_it_in_a_folder_that_was_added(plain_world: World)
     added = plain_world.project.parent / "added"
     plain_world.write("../added/deep/plan.txt", "TOPSECRET\n")
     plain_world.write("../added/open.txt", "needle in the open\n")
-    model = turns(shell(f"p=plan; cat {added}/deep/$p.txt; cat {added}/open.txt"))
+    plain_world.write("look.sh", f"cat {added}/deep/plan.txt; cat {added}/open.txt")
+    model = turns(shell("sh look.sh"))
     config = {"sandbox.mode": "auto", "permissions.deny": RULES}
     async with plain_world.open(model, config=config, added=[str(added)]) as app:
         await skip_without_sandbox(app, plain_world)
