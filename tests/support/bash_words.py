@@ -16,12 +16,10 @@ from weft.permissions.shell import CommandLine, parse_line
 _NAME = re.compile(r"[A-Za-z0-9_:@+,.^-]+")
 _SCRIPT = r"""
 __words() {
-  builtin local word
-  {
-    builtin printf 'C'
-    for word in "$@"; do builtin printf '\1%s' "$word"; done
-    builtin printf '\2'
-  } >&9
+  builtin local words
+  builtin printf -v words '\1%s' "$@"
+  # In one write: two parts of a pipeline print at once.
+  builtin printf 'C%s\2' "$words" >&9
 }
 command_not_found_handle() { __words "$@"; return 0; }
 exec 9> "$1/words"

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import anyio
 
+from weft.file_io import write_ready
 from weft.workspace.process.command_keeper import KeptProcess, ReaperLink, encoded_request
 
 
@@ -59,13 +60,10 @@ class PipeWriter:
             OSError: nobody reads it.
             anyio.ClosedResourceError: it was closed here.
         """
-        view = memoryview(item)
-        while view:
+        while item:
             if self._fd < 0:
                 raise anyio.ClosedResourceError
-            try:
-                view = view[os.write(self._fd, view) :]
-            except BlockingIOError:
+            if item := write_ready(self._fd, item):
                 await anyio.wait_writable(self._fd)
 
     async def aclose(self) -> None:
