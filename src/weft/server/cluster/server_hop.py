@@ -156,18 +156,18 @@ class ServerHop:
             async with self._sent(request, place) as reply:
                 if reply.status != 200:
                     raise HopLost
-                while True:
-                    data = b""
-                    with anyio.move_on_after(WATCH_SECONDS):
-                        data = await reply.read()
-                        if not data:
-                            return
-                    if data:
-                        yield data
-                    elif await self._has_moved(place):
-                        return
+                while data := await self._next(reply, place):
+                    yield data
         except ProviderUnavailable as error:
             raise HopLost from error
+
+    async def _next(self, reply: HttpReply, place: SessionPlace) -> bytes:
+        """The next bytes of a stream; none when it has ended or the session has moved."""
+        while True:
+            with anyio.move_on_after(WATCH_SECONDS):
+                return await reply.read()
+            if await self._has_moved(place):
+                return b""
 
     @asynccontextmanager
     async def _sent(self, request: HopRequest, place: SessionPlace) -> AsyncIterator[HttpReply]:

@@ -43,9 +43,8 @@ async def _events(call: ApiCall) -> EventResponse:
             ticks = call.parts.relays.follow_session(app, session, after, lost)
             try:
                 async with aclosing(ticks):
-                    async for tick in ticks:
-                        if tick.events:
-                            yield tick.sse
+                    async for piece in (tick.sse async for tick in ticks if tick.events):
+                        yield piece
             except WeftError:
                 return  # it cannot be reached now: the reader comes back, and is told why
         if not call.parts.relays.is_closing.is_set():
