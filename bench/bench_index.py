@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 import anyio
 import msgspec
-from tree_sitter import QueryCursor
+from tree_sitter import Query, QueryCursor
 
 from bench.table import Row
 from weft.config.paths import places
 from weft.project.path_finder import PathFinder
-from weft.repo.definition_reader import definition_reader
+from weft.repo.definition_reader import _grammar, definition_reader, own_query
 from weft.repo.definitions import MOST_BYTES
 from weft.repo.index_cache import IndexCache
 from weft.repo.index_update import update_index
@@ -115,10 +115,11 @@ def _symbols() -> list[Row]:
     paths = [str(file.relative_to(root)) for file in sorted((root / "src").rglob("*.py"))]
     sources = [(root / path).read_bytes() for path in paths]
     reader = definition_reader("python")
+    query = Query(_grammar("python"), own_query("python"))
 
     def bare(source: bytes) -> bytes:
         tree = reader._parser.parse(source)
-        QueryCursor(reader._query).matches(tree.root_node)
+        QueryCursor(query).matches(tree.root_node)
         return b""
 
     def symbols(source: bytes) -> bytes:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.language_project import PATIENCE, language_project
-from weft.lsp.client import SETTLE_SECONDS
+from weft.lsp.client import MOST_PROBLEMS, SETTLE_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -132,6 +132,14 @@ async def test_what_is_pushed_beside_the_answers_counts_too(tmp_path: Path) -> N
             assert document.fresh is not None
             found = {item.message for item in document.fresh.items}
             assert found == {f"BUG {number}", f"WARN {number}"}
+
+
+@pytest.mark.parametrize("trap", ["", "pull", "pull-and-push"])
+async def test_of_more_problems_than_anyone_reads_some_are_kept(tmp_path: Path, trap: str) -> None:
+    text = "".join(f"BUG {number}\n" for number in range(MOST_PROBLEMS + 500))
+    async with language_project(tmp_path, *([trap] if trap else [])) as project:
+        assert len(await project.messages("a.scr", text)) == MOST_PROBLEMS
+        assert await project.messages("a.scr", "BUG 2\n") == ["BUG 2"]
 
 
 def test_a_server_without_versions_is_given_the_time_that_real_ones_take() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.lsp.client import KnownDiagnostics
+from weft.lsp.client import MOST_PROBLEMS, KnownDiagnostics
 from weft.lsp.diagnostic_text import FileFindings, ShownProblems, said_by
 from weft.lsp.wire import CodeDiagnostic, TextPosition, TextRange
 
@@ -126,3 +126,8 @@ def test_codes_and_messages_in_other_forms_are_shown_all_the_same() -> None:
     )
     item = msgspec.json.decode(raw, type=CodeDiagnostic)
     assert said_by("ty", [findings(item)], ShownProblems())[1] == "a.py:1:1 error: bad `x` [E7]"
+
+
+def test_where_only_some_are_kept_there_may_be_more() -> None:
+    many = findings(*(problem(line, f"bug {line}") for line in range(MOST_PROBLEMS)))
+    assert said_by("ty", [many], ShownProblems())[0] == f"ty: {MOST_PROBLEMS} problems or more"

@@ -50,6 +50,26 @@ def test_a_file_that_imports_another_is_found(
     assert index.importers(path) == [found]
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("a.ts", "from" + " " * 250_000),
+        ("a.ts", "import(" + "\n" * 250_000),
+        ("a.py", "from a import (\n" * 16_000),
+        ("a.py", "import (" * 30_000),
+        ("a.rs", "pub use" * 36_000),
+        ("a.c", "#" + "\t" * 250_000),
+    ],
+)
+def test_no_file_takes_long(tmp_path: Path, name: str, part: str) -> None:
+    # A pattern that tries each way to part its blanks takes minutes, and all threads wait for it.
+    path = write(tmp_path, f"calc{Path(name).suffix}", "")
+    write(tmp_path, name, part)
+    index = ImportIndex(str(tmp_path))
+    index.update([path])
+    assert index.importers(path) == []
+
+
 def test_what_is_ignored_or_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
     root = tmp_path / "p"
     path = write(root, "calc.py", "")

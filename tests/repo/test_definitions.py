@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_sitter import Node, Parser, Query, QueryCursor
 
 from weft.repo import definition_reader as reader_module
 from weft.repo.definition_reader import DefinitionReader, definition_reader, own_query
@@ -133,6 +134,62 @@ def test_looking_where_keywords_are_finds_what_a_walk_through_all_nodes_finds(
     language, source = sample
     whole = DefinitionReader(language, own_query(language))
     assert definition_reader(language).read(source.encode()) == whole.read(source.encode())
+
+
+SCRIPT_BLOCKS = (
+    "class {0} {{ static {1} = () => {{ }}; get {2}() {{ }}",
+    "function {0}(a, b) {{ const {1} = function {2}() {{ }}",
+    "const {0} = {{ {1}: function() {{ }}, {2}() {{ }} }}; {{",
+    "let {0} = 1, {1} = () => 2, {2}; if (a) {{",
+    "{0} = b.{1} = class {{ {2}() {{ }} }}; {{",
+    "export const {0} = 1, {1} = () => {{ {2}: {{ }} }}; {{",
+)
+C_BLOCKS = (
+    "class {0} : public Base {{ public: int {1}(int), *{2}(); {0}() {{ }} ~{0}() {{ }} }}; {{",
+    "int *{0}(int), {1}(void), **{2}(); int {0}() {{",
+    "typedef struct {0} {{ int (*{1})(int); }} {2}, *other; namespace {0}::inner {{",
+    "const T &A::B::{0}() {{ Foo {1}(bar); auto {2} = [](int a) {{ }};",
+    "T *{0}(void) {{ enum {1} {{ ONE }}; union {2} {{ int a; }}; }}\n#define {0}(a) 1\n{{",
+    "struct {0} {{ using {1} = int; T operator+(T); virtual void {2}() {{ }} }}; {{",
+)
+
+
+def by_matches(language: str, source: bytes) -> set[tuple[str, str, int, int]]:
+    """The definitions as one finds them who asks the parser for one match after the other."""
+    grammar = reader_module._grammar(language)
+    root = Parser(grammar).parse(source).root_node
+    found: dict[int, tuple[int, str, str, Node]] = {}
+    for pattern, captures in QueryCursor(Query(grammar, own_query(language))).matches(root):
+        (capture,) = (each for each in captures if each.startswith("definition."))
+        (node,), (named,) = captures[capture], captures["name"]
+        name = source[named.start_byte : named.end_byte].decode()
+        known = found.get(named.start_byte)
+        if known is None or known[0] > pattern:
+            kind = capture.removeprefix("definition.")
+            found[named.start_byte] = (pattern, " ".join(name.split()), kind, node)
+    return {
+        (name, kind, node.start_point[0] + 1, node.end_point[0] + 1)
+        for _, name, kind, node in found.values()
+    }
+
+
+@given(
+    st.sampled_from(sorted(SAMPLES)).map(lambda each: (each, SAMPLES[each][0]))
+    | st.tuples(st.just("go"), nested_go())
+    | st.tuples(st.sampled_from(("javascript", "typescript", "tsx")), nested_blocks(SCRIPT_BLOCKS))
+    | st.tuples(st.sampled_from(("c", "cpp")), nested_blocks(C_BLOCKS))
+)
+def test_definitions_are_those_of_the_matches_of_a_query(sample: tuple[str, str]) -> None:
+    language, text = sample
+    source = text.encode()
+    found = {
+        (each.name, each.kind, each.first, each.last)
+        for each in definition_reader(language).read(source)
+    }
+    if definition_reader(language).parse(source).has_error:
+        assert found >= by_matches(language, source)
+    else:
+        assert found == by_matches(language, source)
 
 
 @pytest.mark.parametrize(

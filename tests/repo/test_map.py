@@ -233,6 +233,19 @@ def test_bodies_that_lie_in_each_other_are_counted_each() -> None:
     assert shown == "a.py\n  class Outer\n  def inner(self)\n  def other()\n"
 
 
+@pytest.mark.parametrize("most", [0, 10_000])
+def test_words_are_counted_alike_however_many_there_are(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_text, "_MANY_HITS", most)
+    text = "def a():\n  total = tax\n  def b():\n    tax\n    total, tax\n  order\n"
+    source = MapSource(lambda path: [], lambda path: text)
+    hits = _BodyReader({"total": 1.0, "tax": 1.0, "ord": 1.0}, source).hits("a.py")
+    assert hits.counts(1, 6) == {"total": 2, "tax": 3, "ord": 1}
+    assert hits.counts(3, 5) == {"total": 1, "tax": 2}
+    assert not hits.counts(7, 9)
+
+
 def test_what_is_asked_too_late_is_not_looked_for() -> None:
     ranker = FileRanker(indexed(FILES))
     assert ranker.likely("total of the cart", is_late=never_late)

@@ -20,7 +20,7 @@ from weft.repo.indexer import ParentLink, folder_times, folders_of, index_projec
 from weft.repo.indexer_order import CACHE, IndexOrder
 from weft.repo.indexer_process import IndexerProcess
 from weft.repo.project_files import rule_stamps, walk_project
-from weft.repo.project_index import ProjectIndex
+from weft.repo.project_index import MOST_SYMBOLS, ProjectIndex
 from weft.repo.project_watch import ProjectWatch
 
 pytestmark = pytest.mark.process
@@ -79,6 +79,19 @@ def test_a_symbol_is_found_by_its_exact_name_before_other_letters(index: Project
 def test_a_qualified_name_means_the_one_inside(index: ProjectIndex) -> None:
     assert found(index, "Stock.total") == [("shop/stock.py", 2)]
     assert found(index, "Stock::Total") == [("shop/stock.py", 2)]
+
+
+def test_a_qualified_name_is_looked_for_in_one_look_at_a_file(tmp_path: Path) -> None:
+    project = tmp_path / "many"
+    project.mkdir()
+    # Each beside each of the others, or the file read for each of them, would take minutes.
+    text = "".join(f"def total(): {number}\nclass Shop: {number}\n" for number in range(8_000))
+    (project / "a.py").write_text(f"{text}class Cart:\n    def total(self): ...\n")
+    cache = IndexCache(tmp_path / "of" / CACHE, writes=True)
+    bring_up_to_date(cache, project)
+    index = ProjectIndex(str(project), tmp_path / "of")
+    assert found(index, "Cart.total") == [("a.py", 16_002)]
+    assert len(found(index, "total")) == MOST_SYMBOLS
 
 
 def test_a_name_that_is_nowhere_is_found_by_its_words(index: ProjectIndex) -> None:

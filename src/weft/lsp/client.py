@@ -37,6 +37,9 @@ SETTLE_SECONDS: Final = 0.8
 """How long a server that names no version must be quiet before what it said last is taken."""
 MOST_OPEN: Final = 64
 """Documents of one server; of more, those that were used longest ago are closed."""
+MOST_PROBLEMS: Final = 1_000
+"""Diagnostics of a document that are kept, the worst of them: the model reads ten, and a server
+may name hundreds of thousands, which are compared with one another."""
 MOST_REFRESHED: Final = 16
 """Documents that are asked for again when the server says that its answers have changed."""
 PULL_SECONDS: Final = 120.0
@@ -343,7 +346,8 @@ class LanguageClient:
         is_sure: bool = True,
     ) -> None:
         if document.version == version:
-            items = (*items, *_only_in(document.pushed, version, items))
+            items = _worst(items)
+            items = _worst((*items, *_only_in(document.pushed, version, items)))
             document.known = KnownDiagnostics(version=version, items=items, is_sure=is_sure)
             self._tell()
 
@@ -351,7 +355,7 @@ class LanguageClient:
         """What is pushed of this version by a server that is asked: some push what a compiler
         finds, and answer with the rest."""
         before, version = document.pushed, document.version
-        document.pushed = KnownDiagnostics(version=version, items=tuple(items))
+        document.pushed = KnownDiagnostics(version=version, items=_worst(items))
         if (known := document.fresh) is not None:
             old = _only_in(before, version, ())
             answered = [each for each in known.items if each not in old]
@@ -419,6 +423,12 @@ class LanguageClient:
         for document in list(self.documents.values())[-MOST_REFRESHED:]:
             if self._pulls:
                 self._ask_for(document)
+
+
+def _worst(items: Sequence[CodeDiagnostic]) -> tuple[CodeDiagnostic, ...]:
+    if len(items) > MOST_PROBLEMS:
+        items = sorted(items, key=lambda item: item.severity or 1)[:MOST_PROBLEMS]
+    return tuple(items)
 
 
 def _only_in(

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from weft.lsp.client import KnownDiagnostics
+from weft.lsp.client import MOST_PROBLEMS, KnownDiagnostics
 from weft.lsp.positions import column, lines_of_text
 from weft.lsp.wire import SEVERITIES, CodeDiagnostic
 
@@ -71,6 +71,8 @@ def said_by(server: str, files: Sequence[FileFindings], shown: ShownProblems) ->
     unsure = "" if is_sure else " (it names no version: this may lag behind the last edit)"
     total = count + elsewhere
     head = "no problems" if not total else "1 problem" if total == 1 else f"{total} problems"
+    if any(len(each.known.items) >= MOST_PROBLEMS for each in files):
+        head += " or more"
     if old + old_elsewhere:
         head += f", {old + old_elsewhere} of them shown before"
     if elsewhere:

@@ -29,11 +29,16 @@ MOST_BYTES: Final = 256 * 1024
 """Of the beginning of a file, where imports are."""
 
 _WORDS: Final = re.compile(rb"[A-Za-z_]\w*")
+# What may be of any length stands once between two words: to try every way to part it would take
+# minutes for a file that is made for it.
 _PYTHON: Final = re.compile(
-    rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]*))",
+    rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]{0,4000}\)|[^\n]*)"
+    rb"|import[ \t]+([^\n]*))",
     re.MULTILINE,
 )
-_SCRIPT: Final = re.compile(rb"""(?:from|import|require)\s*\(?\s*["']([^"'\n]+)["']""")
+_SCRIPT: Final = re.compile(
+    rb"""(?:from|import|require)\s{0,99}(?:\(\s{0,99})?["']([^"'\n]+)["']"""
+)
 _C: Final = re.compile(rb"""^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]""", re.MULTILINE)
 _RUST: Final = re.compile(rb"^[ \t]*(?:pub[^\n]*?)?(?:use|mod)[ \t]+([^;\n]+)", re.MULTILINE)
 _FAMILIES: Final = {

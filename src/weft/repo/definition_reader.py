@@ -19,16 +19,16 @@ from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 from weft.repo.definitions import Definition, cut_text
 from weft.repo.languages import GRAMMARS
+from weft.repo.parsers.query_patterns import query_patterns
 
 SIGNATURE_CHARS: Final = 160
 _NAME_CHARS: Final = 120
-_KIND: Final = "definition."
 _ERROR: Final = "weft.error"
 _KEYWORD: Final = re.compile(
-    rb"^[ \t]*(?:[a-z]+(?:\([a-z]+\))?[ \t]+){0,3}?"
-    rb"(class|struct|interface|trait|enum|def|defp|fn|func|fun|function|sub)"
-    rb"[ \t]+([A-Za-z_]\w{0,119})",
-    re.MULTILINE,
+    r"^[ \t]*(?:[a-z]+(?:\([a-z]+\))?[ \t]+){0,3}?"
+    r"(class|struct|interface|trait|enum|def|defp|fn|func|fun|function|sub)"
+    r"[ \t]+([A-Za-z_]\w{0,119})",
+    re.ASCII | re.MULTILINE,
 )
 _ANY_DEPTH: Final = 2**32 - 1
 _MOST_STEPS: Final = 1_000_000
@@ -59,15 +59,15 @@ _MARKS: Final = {
     ),
     "java": _Marks(("class", "interface", "enum", "record", "new"), depth=4, has_members=True),
 }
+_BEFORE_BODY: Final = " {:"
 _BLANKS: Final = re.compile(rb"\s*")
-_KEYWORD_KINDS: Final = {
-    word.encode(): word for word in ("class", "struct", "interface", "trait", "enum")
-}
+_KEYWORD_KINDS: Final = frozenset({"class", "struct", "interface", "trait", "enum"})
 
 
-_Found: TypeAlias = dict[int, tuple[int, Definition]]
-"""By the place of its name, each definition with the pattern that found it."""
-_Matches: TypeAlias = list[tuple[int, dict[str, list[Node]]]]
+_Found: TypeAlias = dict[int, tuple[int, int, int, int, Definition]]
+"""By the place of its name, each definition behind what it is sorted by (its first line, its last
+one negated, the place) and the pattern that found it."""
+_Captures: TypeAlias = dict[str, list[Node]]
 
 
 class DefinitionReader:
@@ -82,11 +82,10 @@ class DefinitionReader:
                 self._marks = _MARKS.get(language)
             language = _grammar(language)
         self._parser = Parser(language)
+        self._patterns, own = query_patterns(query or "", language)
         # In one query: another walk through the tree takes a fifth of the time of parsing.
-        self._query = Query(language, f"{query or ''}\n(ERROR) @{_ERROR}")
-        captures = map(self._query.capture_name, range(self._query.capture_count))
-        self._kinds = {each: each[len(_KIND) :] for each in captures if each.startswith(_KIND)}
-        self._body_field = language.field_id_for_name("body")
+        self._query = Query(language, f"{own}\n(ERROR) @{_ERROR}")
+        self._body_field = language.field_id_for_name("body") or 0
 
     def parse(self, source: bytes) -> Node:
         """The syntax tree of a file."""
@@ -100,56 +99,42 @@ class DefinitionReader:
         marks = None if root.has_error else self._marks
         if marks is not None:
             cursor.set_max_start_depth(marks.depth)
-        matches = cursor.matches(root)
-        self._take(found, source, matches)
+        captures = cursor.captures(root)
+        # One character for each byte: the places of the nodes are places in it, and most parts of
+        # it need not be decoded once more.
+        text = source.decode("latin-1")
+        self._take(found, text, captures)
         if marks is not None:
-            at_first = len(found)
             for node in _deeper(source, root, found, marks):
                 if node == root:
                     cursor.set_max_start_depth(_ANY_DEPTH)
-                self._take(found, source, cursor.matches(node))
-            if len(found) > at_first:
-                # Of those on the same lines, the first comes first, as in a walk through all nodes.
-                found = dict(sorted(found.items()))
+                self._take(found, text, cursor.captures(node))
         if root.has_error:
-            errors = [node for _, captures in matches for node in captures.get(_ERROR, ())]
-            for place, definition in _by_keyword(source, errors):
-                found.setdefault(place, (0, definition))
-        return [definition for _, definition in sorted(found.values(), key=_place)]
+            for place, definition in _by_keyword(text, captures.get(_ERROR, ())):
+                row = (definition.first, -definition.last, place, 0, definition)
+                found.setdefault(place, row)
+        return [row[-1] for row in sorted(found.values())]
 
-    def _take(self, found: _Found, source: bytes, matches: _Matches) -> None:
-        kinds, body_field = self._kinds, self._body_field
-        for pattern, captures in matches:
-            # An error that the parser could not read has none.
-            names = captures.get("name")
-            if names is None:
-                continue
-            for capture, nodes in captures.items():
-                kind = kinds.get(capture)
-                if kind is None:
+    def _take(self, found: _Found, text: str, captures: _Captures) -> None:
+        body_field = self._body_field
+        for number, pattern in enumerate(self._patterns):
+            for node, named in pattern.named(captures):
+                place = named.start_byte
+                # One name may match twice, as a variable and as the function that it holds: the
+                # pattern that stands first in the query says what it is.
+                known = found.get(place)
+                if known is not None and known[3] <= number:
                     continue
-                for node, named in zip(nodes, names, strict=False):
-                    place = named.start_byte
-                    # One name may match twice, as a variable and as the function that it holds: the
-                    # pattern that stands first in the query says what it is.
-                    known = found.get(place)
-                    if known is not None and known[0] <= pattern:
-                        continue
-                    name = source[place : named.end_byte].decode("utf-8", "replace")
-                    if not name.isidentifier():
-                        name = _on_one_line(name)
-                    if name and len(name) <= _NAME_CHARS:
-                        body = node.child_by_field_id(body_field) if body_field else None
-                        found[place] = (
-                            pattern,
-                            Definition(
-                                name,
-                                kind,
-                                node.start_point[0] + 1,
-                                node.end_point[0] + 1,
-                                _signature(source, node, body),
-                            ),
-                        )
+                name = text[place : named.end_byte]
+                if not (name.isascii() and name.isidentifier()):
+                    name = _on_one_line(_decoded(name))
+                if name and len(name) <= _NAME_CHARS:
+                    first, last = node.start_point[0] + 1, node.end_point[0] + 1
+                    body = node.child_by_field_id(body_field) if body_field else None
+                    definition = Definition(
+                        name, pattern.kind, first, last, _signature(text, node, body)
+                    )
+                    found[place] = (first, -last, place, number, definition)
 
 
 _MARKUP: Final = frozenset({"css", "html", "markdown"})
@@ -229,28 +214,23 @@ def _grammar(language: str) -> Language:
     return Language(getattr(module, grammar.function)())
 
 
-def _place(entry: tuple[int, Definition]) -> tuple[int, int]:
-    return entry[1].first, -entry[1].last
-
-
-def _by_keyword(source: bytes, errors: Iterable[Node]) -> Iterator[tuple[int, Definition]]:
+def _by_keyword(text: str, errors: Iterable[Node]) -> Iterator[tuple[int, Definition]]:
     """What looks like a definition in the parts that were not understood."""
     looked, counted, line = 0, 0, 1
     for begin, end in sorted((node.start_byte, node.end_byte) for node in errors):
         # Such parts lie in one another: each byte is looked at once, and each line counted once.
-        for match in _KEYWORD.finditer(source, max(begin, looked), end):
-            line += source.count(b"\n", counted, match.start(2))
+        for match in _KEYWORD.finditer(text, max(begin, looked), end):
+            line += text.count("\n", counted, match.start(2))
             counted = match.start(2)
             most = counted + 4 * SIGNATURE_CHARS
-            line_end = source.find(b"\n", counted, most)
-            text = _shown(source, match.start(), line_end if line_end >= 0 else len(source))
-            name = _text(source, *match.span(2))
-            kind = _KEYWORD_KINDS.get(match[1], "function")
-            yield counted, Definition(name, kind, line, line, text)
+            line_end = text.find("\n", counted, most)
+            signature = _shown(text, match.start(), line_end if line_end >= 0 else len(text))
+            kind = match[1] if match[1] in _KEYWORD_KINDS else "function"
+            yield counted, Definition(match[2], kind, line, line, signature)
         looked = max(looked, end)
 
 
-def _signature(source: bytes, node: Node, body: Node | None) -> str:
+def _signature(text: str, node: Node, body: Node | None) -> str:
     """The definition up to its body, on one line.
 
     It begins with its line, not with its node: `export` and `pub` may stand outside of it.
@@ -259,21 +239,24 @@ def _signature(source: bytes, node: Node, body: Node | None) -> str:
     # Not further back than may be shown: of a thousand definitions on a long line each would look
     # through all of it.
     earliest = start - SIGNATURE_CHARS - 1 if start > SIGNATURE_CHARS else 0
-    begin = source.rfind(b"\n", earliest, start) + 1
+    begin = text.rfind("\n", earliest, start) + 1
     if begin == 0 and earliest > 0:
         begin = start
     end = start if body is None else body.start_byte
     if end <= start:
         end = node.end_byte
-        line_end = source.find(b"\n", start, end)
+        line_end = text.find("\n", start, end)
         end = line_end if line_end >= 0 else end
-    elif source.find(b"\n", start, end) >= 0:
+    elif text.find("\n", start, end) >= 0:
         assert body is not None
-        return _shown(source, begin, _before_comments(body))
-    # Nearly all are on one line, and are shown whole.
-    if end - begin <= SIGNATURE_CHARS:
-        return _on_one_line(source[begin:end].decode("utf-8", "replace"))
-    return _shown(source, begin, end)
+        return _shown(text, begin, _before_comments(body))
+    if end - begin > SIGNATURE_CHARS:
+        return _shown(text, begin, end)
+    # Nearly all are on one line, and are shown whole: what a call takes counts here.
+    head = text[begin:end].strip()
+    if head.isascii() and head.isprintable() and "  " not in head:
+        return head.rstrip(_BEFORE_BODY)
+    return _on_one_line(_decoded(head))
 
 
 def _before_comments(body: Node) -> int:
@@ -284,22 +267,22 @@ def _before_comments(body: Node) -> int:
     return end
 
 
-def _shown(source: bytes, begin: int, end: int) -> str:
+def _shown(text: str, begin: int, end: int) -> str:
     last = begin + 4 * SIGNATURE_CHARS
-    text = _on_one_line(source[begin : min(end, last)].decode("utf-8", "replace"))
-    if source.find(b"\n", begin, end) >= 0:
+    shown = _on_one_line(_decoded(text[begin : min(end, last)]))
+    if text.find("\n", begin, end) >= 0:
         # A signature on several lines, as it would be written on one.
         for spread, closed in (("( ", "("), ("[ ", "["), (", )", ")"), (", ]", "]"), (" )", ")")):
-            text = text.replace(spread, closed)
-    if end <= last and len(text) <= SIGNATURE_CHARS:
-        return text
+            shown = shown.replace(spread, closed)
+    if end <= last and len(shown) <= SIGNATURE_CHARS:
+        return shown
     # What was cut off in the bytes counts as cut, however short its blanks make the rest.
-    return cut_text(text, SIGNATURE_CHARS if end <= last else min(SIGNATURE_CHARS, len(text) - 1))
+    return cut_text(shown, SIGNATURE_CHARS if end <= last else min(SIGNATURE_CHARS, len(shown) - 1))
 
 
-def _text(source: bytes, begin: int, end: int) -> str:
-    text = source[begin:end].decode("utf-8", "replace")
-    return text if text.isidentifier() else _on_one_line(text)
+def _decoded(text: str) -> str:
+    """What was decoded byte by byte, as the text that it is."""
+    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
 
 
 def _on_one_line(text: str) -> str:
@@ -307,4 +290,4 @@ def _on_one_line(text: str) -> str:
     # To split and join costs half of all this, and most have nothing but single blanks.
     if "  " in text or not text.isprintable():
         text = " ".join(text.split())
-    return text.rstrip(" {:")
+    return text.rstrip(_BEFORE_BODY)

@@ -170,9 +170,24 @@ class _WordHits(msgspec.Struct, frozen=True):
 
     lines: list[int]
     words: list[str]
+    by_word: Mapping[str, list[int]] = {}
+    """The lines of each word, where there are many."""
+
+    def counts(self, first: int, last: int) -> Mapping[str, int]:
+        """How often each word stands on these lines."""
+        begin, end = bisect_left(self.lines, first), bisect_right(self.lines, last)
+        if end - begin <= _MANY_HITS:
+            return Counter(self.words[begin:end])
+        # Definitions may lie in one another by the thousand: each would look through the rest.
+        found = {
+            word: bisect_right(lines, last) - bisect_left(lines, first)
+            for word, lines in self.by_word.items()
+        }
+        return {word: count for word, count in found.items() if count}
 
 
 _NO_HITS: Final = _WordHits([], [])
+_MANY_HITS: Final = 500
 
 
 class _BodyReader:
@@ -199,7 +214,10 @@ class _BodyReader:
             for word in words
         }
         ordered = sorted(found)
-        return _WordHits([line for line, _ in ordered], [word for _, word in ordered])
+        by_word: dict[str, list[int]] = {}
+        for line, word in ordered if len(ordered) > _MANY_HITS else ():
+            by_word.setdefault(word, []).append(line)
+        return _WordHits([line for line, _ in ordered], [word for _, word in ordered], by_word)
 
     def _places(self, text: str, names: Mapping[str, list[str]]) -> Iterator[tuple[int, list[str]]]:
         """Where these names stand in a text, each with its words."""
@@ -260,10 +278,6 @@ def _is_letter(each: str) -> bool:
 
 
 def _body(definition: Definition, hits: _WordHits, weights: Mapping[str, float]) -> float:
-    first = bisect_left(hits.lines, definition.first)
-    last = bisect_right(hits.lines, definition.last)
-    if first == last:
-        return 0.0
-    counts = Counter(hits.words[first:last])
+    counts = hits.counts(definition.first, definition.last)
     damp = 0.5 + (definition.last - definition.first + 1) / _LINES_A_HIT
     return sum(weights[part] * count / (count + damp) for part, count in counts.items())

@@ -337,27 +337,34 @@ def _symbols(cache: IndexCache, name: str, most: int) -> list[Symbol]:
     *above, last = [part for part in _QUALIFIER.split(name) if part] or [""]
     if not last:
         return []
-    found = [
-        Symbol(path, each)
-        for path in _paths(cache, NAME, [last.lower()])
-        for each in cache.definitions(path) or ()
-        if each.name.lower() == last.lower() and _lies_in(each, above, path, cache)
-    ]
+    found: list[Symbol] = []
+    for path in _paths(cache, NAME, [last.lower()]):
+        # Read once: a file may have thousands by one name.
+        definitions = cache.definitions(path) or []
+        named: Sequence[Definition] = [
+            each for each in definitions if each.name.lower() == last.lower()
+        ]
+        if above:
+            named = _lying_in(above[-1].lower(), named, definitions, path)
+        found += [Symbol(path, each) for each in named]
     exact = [each for each in found if each.definition.name == last]
     return (exact or found or _by_parts(cache, last))[:most]
 
 
-def _lies_in(definition: Definition, above: Sequence[str], path: str, cache: IndexCache) -> bool:
-    """Whether a definition lies in one by the last of these names, or in a file called so."""
-    if not above:
-        return True
-    owner = above[-1].lower()
-    around = (
-        each.name.lower()
-        for each in cache.definitions(path) or ()
-        if each.first <= definition.first and definition.last <= each.last and each != definition
-    )
-    return owner in around or owner in definition.signature.lower() or owner in path.lower()
+def _lying_in(
+    owner: str, named: Sequence[Definition], definitions: Sequence[Definition], path: str
+) -> Sequence[Definition]:
+    """Those of a file that lie in something by this name; all of one that is called so."""
+    if owner in path.lower():
+        return named
+    inside: set[Definition] = set()
+    last = 0
+    for each in sorted(definitions, key=lambda each: (each.first, -each.last)):
+        if each.last <= last:
+            inside.add(each)
+        if each.name.lower() == owner:
+            last = max(last, each.last)
+    return [each for each in named if each in inside or owner in each.signature.lower()]
 
 
 def _by_parts(cache: IndexCache, name: str) -> list[Symbol]:

@@ -27,6 +27,8 @@ _HEAD: Final = struct.Struct("!II")
 """Number of the item, and how many bytes follow."""
 _CHUNK: Final = 256 * 1024
 _FRAME_ITEMS: Final = 16
+_GATHERED: Final = 100_000
+"""Objects that a collector looks for cycles among: more than a file of usual size leads to."""
 _ASK_SECONDS: Final = 0.5
 
 Work = Callable[[int], bytes]
@@ -149,6 +151,8 @@ def _serve(work: Work, items: Iterable[int], frame: int, writer: int, parent: in
         # What was there before is shared with the parent: the collector would look at all of it,
         # and so copy it, page by page.
         gc.freeze()
+        # And what one item takes goes with it: it is looked at when more than that has gathered.
+        gc.set_threshold(_GATHERED)
         done: list[bytes] = []
         for item in items:
             if os.getppid() != parent:
