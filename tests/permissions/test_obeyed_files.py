@@ -61,6 +61,7 @@ def test_what_every_later_session_remembers_is_changed_by_hand_only(path: str) -
         *(".gitlab-ci.yml", ".vscode/tasks.json", ".idea/workspace.xml", ".mise.toml"),
         *(".cargo/config.toml", "lefthook.yml", ".envrc", ".npmrc", ".pre-commit-config.yaml"),
         *(".husky/pre-commit", ".mcp.json", ".weft/config.toml", ".git/hooks/pre-commit"),
+        *(".githooks/pre-commit", "git~1/config"),
     ],
 )
 def test_what_was_promised_by_name_is_in_the_table(path: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weft.permissions.policy import (
     CLOSED_RULES,
     MODES,
+    NOT_LOOKED_UP,
     ActionKind,
     Mode,
     PermissionGrant,
@@ -26,9 +27,17 @@ from weft.permissions.protected import (
     is_protected,
     protected_below,
 )
-from weft.permissions.verdict import decide, is_broken_line, judge_line, with_hook, words_in_line
+from weft.permissions.verdict import (
+    MOST_NAMED,
+    decide,
+    is_broken_line,
+    judge_line,
+    with_hook,
+    words_in_line,
+)
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.permissions.rule_examples import example_problem, rules_mean, table_problem
     from weft.permissions.rule_text import (
         problem_of,
         read_rule,
@@ -51,6 +60,8 @@ __all__ = [
     "CLOSED_RULES",
     "EDITING_TOOLS",
     "MODES",
+    "MOST_NAMED",
+    "NOT_LOOKED_UP",
     "ActionKind",
     "Mode",
     "PermissionGrant",
@@ -60,6 +71,7 @@ __all__ = [
     "Verdict",
     "claude_tool_name",
     "decide",
+    "example_problem",
     "grant_pattern",
     "is_broken_line",
     "is_changed_by_hand",
@@ -71,9 +83,11 @@ __all__ = [
     "protected_below",
     "read_rule",
     "rule_problem",
+    "rules_mean",
     "saved_rule_problem",
     "spellings_of",
     "split_rule",
+    "table_problem",
     "taken_away",
     "tool_named_now",
     "with_hook",
@@ -81,6 +95,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "example_problem": "rule_examples",
+    "rules_mean": "rule_examples",
+    "table_problem": "rule_examples",
     "problem_of": "rule_text",
     "read_rule": "rule_text",
     "rule_problem": "rule_text",

@@ -12,9 +12,6 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from weft.permissions.domains import KEY as DOMAIN
-from weft.permissions.domains import domain_fits
-
 Mode: TypeAlias = Literal["plan", "default", "accept_edits", "auto", "bypass"]
 MODES: tuple[Mode, ...] = ("plan", "default", "accept_edits", "auto", "bypass")
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
@@ -22,6 +19,9 @@ ActionKind: TypeAlias = Literal["read", "edit", "run", "other"]
 
 UNREACHABLE: Final = "unreachable parent"
 """The `source` of `CLOSED_RULES`."""
+
+NOT_LOOKED_UP: Final = "a word of it may be a link that"
+"""The `leads_out` of a line whose words nobody looked up, for nothing hung on them then."""
 
 SEVERITY: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -46,6 +46,8 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """A command that runs where nothing it does reaches the project before it is judged."""
     escapes: bool = False
     """A command that is to run outside the sandbox that there is: only the user can allow that."""
+    goes_on: bool = False
+    """A command that goes on in the background, and whose changes are not dropped with it."""
     line: str = ""
     """Of a command: the line for bash, which is parsed and judged command by command; empty where
     it is no line for bash, and only the very same text is known."""
@@ -54,7 +56,7 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
     """Of a line: where it runs, relative to the project; empty for the project itself."""
     leads_out: str = ""
-    """Of a line: a word of it that is a link out of the project."""
+    """Of a line: a word of it that is a link out of the project, or `NOT_LOOKED_UP`."""
     refused: str = ""
     """Why no shell would run it; such an action is denied."""
 
@@ -126,13 +128,23 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             # Compared with words, never with the text: the line may be the very pattern, and its
             # `*` then stands for files.
             return False
-        if self.pattern.startswith(DOMAIN) and "fetch" in action.names:
+        if self.pattern.startswith("domain:") and "fetch" in action.names:
+            from weft.permissions.domains import domain_fits  # its expressions take milliseconds
+
             return domain_fits(action.target, self.pattern, restricts=self.verdict != "allow")
+        if self.pattern and self._stays_inside(action):
+            return False
         if not self.pattern or _target_fits(action, self.pattern):
             return True
         # A command that is forbidden does not become another one by blanks around it.
         restricts = self.verdict != "allow" and action.kind == "run"
         return restricts and action.target.strip() == self.pattern.strip()
+
+    def _stays_inside(self, action: ToolAction) -> bool:
+        """Whether it allows files of the project, and this one lies outside: `*` crosses slashes,
+        but means no file of the rest of the disk."""
+        is_path = action.kind in ("read", "edit") and action.outside
+        return is_path and self.verdict == "allow" and not self.pattern.startswith("/")
 
 
 CLOSED_RULES: Final = (

@@ -21,13 +21,17 @@ from typing import Final
 from weft.errors import did_you_mean
 from weft.permissions.domains import domain_problem
 from weft.permissions.policy import PermissionRule, Verdict
-from weft.permissions.tool_names import CLAUDE_NAMES, CLAUDE_ONLY, EDITING_TOOLS, our_tool_name
+from weft.permissions.tool_names import (
+    CLAUDE_NAMES,
+    CLAUDE_ONLY,
+    EDITING_TOOLS,
+    FILE_TOOLS,
+    our_tool_name,
+)
 
 _READS: Final = ("read", "grep", "find", "list", "lsp")
 _SHOWN_BY: Final = ("read", "grep", "lsp")
 """Tools that show what stands in files."""
-_PATHS: Final = frozenset({*EDITING_TOOLS, *_READS})
-"""Tools whose patterns are paths."""
 _WITHOUT_TARGET: Final = frozenset({"todo"})
 """Tools whose uses differ in nothing that a pattern could tell apart."""
 _FILES_OF_ALL: Final = {"NotebookEdit": "edit", "NotebookRead": "read"}
@@ -107,7 +111,7 @@ def _malformed(text: str) -> str:
     if found is None:
         return how
     # Commands hold lonely parentheses in quotes; in a path one is a slip of the writer's.
-    is_path = our_tool_name(found[1]) in _PATHS
+    is_path = our_tool_name(found[1]) in FILE_TOOLS
     return how if is_path and not _is_balanced(found[2] or "") else ""
 
 
@@ -164,7 +168,7 @@ def _wrong_pattern(text: str) -> str:
         return _wrong_command(pattern)
     if ours == "fetch":
         return domain_problem(pattern)
-    return _wrong_path(pattern) if ours in _PATHS else ""
+    return _wrong_path(pattern) if ours in FILE_TOOLS else ""
 
 
 def _wrong_command(pattern: str) -> str:
@@ -217,7 +221,7 @@ def read_rule(
         ours = _FILES_OF_ALL.get(tool, ours)
     # A command has no blanks around it, and a rule that has some would cover none.
     patterns = {pattern.strip() if ours == "shell" else pattern}
-    if ours in _PATHS and pattern:
+    if ours in FILE_TOOLS and pattern:
         patterns = set(
             _path_patterns(pattern.strip(), home, restricts=restricts, is_own=ours == tool)
         )

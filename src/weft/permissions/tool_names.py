@@ -46,6 +46,9 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 EDITING_TOOLS: Final = ("edit", "multi_edit", "write", "apply_patch", "rename")
 """Every tool of ours that changes files by itself."""
 
+FILE_TOOLS: Final = frozenset({*EDITING_TOOLS, "read", "grep", "find", "list", "lsp"})
+"""Tools whose patterns are paths."""
+
 CLAUDE_ONLY: Final = frozenset(
     {
         *("WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode", "EnterPlanMode"),

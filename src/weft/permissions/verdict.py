@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weft.permissions.shell import LineJudgement
 
 
-_MOST_NAMED: Final = 200
+MOST_NAMED: Final = 200
 """Words of a line that are looked up on the disk."""
 
 
@@ -47,7 +47,9 @@ def decide(
         judged = [decide(part, mode=mode, rules=rules, grants=grants) for part in action.parts]
         # Of two that ask, the one that only the user can answer counts.
         return max(judged, key=lambda each: (SEVERITY[each.verdict], each.is_firm))
-    line = judge_line(action, rules)
+    # Reading a line takes longer than all the rest, and nothing is said of it here.
+    is_read = bool(rules) or mode != "bypass"
+    line = judge_line(action, rules) if is_read else None
     voices = _voices(action, mode, rules, line)
     strictest = max(voices, key=lambda voice: SEVERITY[voice.verdict])
     # A deny ends here: no rule that allows and no grant is even looked at.
@@ -96,13 +98,21 @@ def is_broken_line(line: str) -> bool:
 
 
 def words_in_line(line: str) -> tuple[str, ...]:
-    """The literal words of all commands of a line that may name files."""
+    """What of the literal words of a line may name files; one more than `MOST_NAMED` at most."""
     from weft.permissions.shell import read_program  # as above
 
-    words = (word for part in read_program(line).all() for word in part.words[1:])
+    parts = read_program(line).all()
+    words = (word for part in parts for word in (*part.words[1:], *part.opened))
     found = (word.text for word in words if word.kind == "literal" and word.text.isprintable())
-    named = (text for text in found if text and not text.startswith("-"))
-    return tuple(dict.fromkeys(named))[:_MOST_NAMED]
+    named = (name for text in found if (name := _named_by(text)))
+    return tuple(dict.fromkeys(named))[: MOST_NAMED + 1]
+
+
+def _named_by(word: str) -> str:
+    """A word, or the value that an option has in the same word."""
+    if not word.startswith("-"):
+        return word
+    return word.partition("=")[2] if word.startswith("--") else word[2:]
 
 
 def _voices(
@@ -120,7 +130,7 @@ def _voices(
         voices.append(PolicyDecision("deny", refused))
     # What a command could read is a voice of its own, for no mode is freer than a rule.
     voices += [PolicyDecision("ask", why) for why in (action.exposes, action.unfamiliar) if why]
-    voices.append(_by_mode(action, mode, only_reads=line is not None and line.only_reads))
+    voices.append(_by_mode(action, mode, only_reads=_only_reads(action, mode, line)))
     voices += [
         PolicyDecision(rule.verdict, _because_of(rule), by="rule", text=rule_text(rule))
         for rule in rules
@@ -129,6 +139,15 @@ def _voices(
     if line is not None:
         voices += line.restrictions
     return voices
+
+
+def _only_reads(action: ToolAction, mode: Mode, line: LineJudgement | None) -> bool:
+    """Whether every command of a line changes nothing, by the table."""
+    if line is None or line.only_reads or mode != "plan":
+        return line is not None and line.only_reads
+    # A rule may allow it for more than that; what plan mode may run, the table says alone.
+    by_table = judge_line(action, ())
+    return by_table is not None and by_table.only_reads
 
 
 def _leaves(action: ToolAction) -> bool:
@@ -164,6 +183,8 @@ def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) ->
 def _by_mode(action: ToolAction, mode: Mode, *, only_reads: bool = False) -> PolicyDecision:
     """What the mode alone says."""
     if mode == "plan" and action.has_effect:
+        if only_reads and not action.outside and _drops_changes(action):
+            return PolicyDecision("allow", "it only reads, in the sandbox")
         return PolicyDecision("deny", "plan mode changes nothing; switch to another mode to act")
     # The order of these checks is the policy. What leaves the sandbox comes before bypass, which
     # would allow it, and a target outside before the reads, which change nothing but may show a key
@@ -185,9 +206,15 @@ def _by_mode(action: ToolAction, mode: Mode, *, only_reads: bool = False) -> Pol
     if action.kind == "run" and action.sandboxed and mode == "auto":
         return PolicyDecision("allow", "auto mode runs commands in the sandbox")
     # In the sandbox all the same: a command that only reads may run what the project configures.
-    if action.kind == "run" and action.sandboxed and only_reads:
+    if only_reads and _drops_changes(action):
         return PolicyDecision("allow", "it only reads, in the sandbox")
     return PolicyDecision("ask", "")
+
+
+def _drops_changes(action: ToolAction) -> bool:
+    """Whether nothing that a command changes is carried over, should it change something."""
+    is_inside = action.sandboxed and not action.escapes
+    return action.kind == "run" and is_inside and not action.goes_on
 
 
 def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:

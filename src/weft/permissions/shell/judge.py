@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from posixpath import normpath
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -22,19 +22,21 @@ from weft.permissions.policy import (
     rule_text,
 )
 from weft.permissions.protected import is_protected
+from weft.permissions.shell.file_reach import reach_of
+from weft.permissions.shell.file_rules import (
+    ANY,
+    DESTROYS,
+    FileRules,
+    of_rule,
+    place_of,
+)
 from weft.permissions.shell.parts import (
     ShellPart,
     ShellProgram,
     read_program,
     without_git_options,
 )
-from weft.permissions.shell.paths import (
-    as_glob,
-    may_meet,
-    paths_in,
-    why_not_readable,
-    why_outside,
-)
+from weft.permissions.shell.paths import why_not_readable, why_outside
 from weft.permissions.shell.patterns import (
     CommandPattern,
     compile_pattern,
@@ -45,7 +47,6 @@ from weft.permissions.shell.read_only import NotReadOnly, read_only_use, row_of
 from weft.permissions.shell.syntax import ShellRedirect
 from weft.permissions.shell.tables import CHANGING_PROGRAMS
 from weft.permissions.shell.words import ShellWord
-from weft.permissions.tool_names import EDITING_TOOLS
 
 _REMOVE_FOLDERS: Final = frozenset({"rm", "mv", "rsync", "shred"})
 _MAY_WRITE: Final = frozenset(
@@ -54,8 +55,8 @@ _MAY_WRITE: Final = frozenset(
 """Programs that write with some options: without them their words are read."""
 _GIT_WRITES: Final = frozenset({"checkout", "restore", "rm", "mv", "clean"})
 _MOST_FOLDERS: Final = 8
-_ANY: Final = "any"
-_DESTROYS: Final = "destroys"
+_ENTERS: Final = frozenset({"cd", "pushd", "env", "git", "make", "tar", "bsdtar"})
+"""Commands that change to a folder, and programs that work in the one behind `-C`."""
 _SEVERITY: Final[dict[Verdict, int]] = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -98,25 +99,26 @@ class LineJudge:
     def __init__(self, action: ToolAction, rules: Sequence[PermissionRule]) -> None:
         self._action = action
         self._root = action.root
-        self._folders: tuple[str, ...] = ()
-        """Folders that the line changes to."""
-        self._said: dict[tuple[str, str, str], tuple[PolicyDecision, ...]] = {}
-        """What rules about files say of words; long lines have the same ones often."""
+        self._files = FileRules(rules, action.root, action.folder)
+        self._judged: dict[int, tuple[list[PolicyDecision], list[PartJudgement]]] = {}
+        """By part: a long line has the same command often, which is one part then."""
         own = [rule for rule in rules if any(names_tool(rule.tool, each) for each in action.names)]
         # A pattern that cannot be read restricts nothing and allows nothing: such rules are refused
         # where they are written.
         each = [(rule, _compiled(rule)) for rule in own if rule.pattern and not rule.is_exact]
         self._patterns = [(rule, pattern) for rule, pattern in each if pattern is not None]
-        self._about_files = [
+        self._edits = [
             rule
             for rule in rules
-            if rule.pattern and (rule.tool == "read" or rule.tool in EDITING_TOOLS)
+            if rule.pattern and rule.verdict == "allow" and rule.tool in ("edit", "write")
         ]
 
     def judge(self) -> LineJudgement:
         """Judge the line."""
         program = _program(self._action.line)
-        self._folders = _folders(program)
+        if program.refused:
+            return LineJudgement(refused=program.refused, doubt=program.doubt or program.refused)
+        self._files.enter(_folders(program))
         restrictions = list(self._line_restrictions(program))
         parts: list[PartJudgement] = []
         for part in program.parts:
@@ -130,7 +132,6 @@ class LineJudge:
         return LineJudgement(
             parts=tuple(parts),
             restrictions=tuple(restrictions),
-            refused=program.refused,
             doubt=doubt,
             only_reads=is_allowed and all(each.only_reads for each in parts),
             rule=next((each.rule for each in parts if each.rule), "") if is_allowed else "",
@@ -139,13 +140,15 @@ class LineJudge:
     # -- what restricts
 
     def _line_restrictions(self, program: ShellProgram) -> Iterator[PolicyDecision]:
+        if program.is_broken:
+            yield from self._files.of_any(program.doubt)
         for rule, pattern in self._restricting():
             if self._action.line.strip() == rule.pattern.strip():
-                yield _of_rule(rule, rule.verdict)
+                yield of_rule(rule, rule.verdict)
             elif program.is_broken:
-                yield _of_rule(rule, "ask", program.doubt)
+                yield of_rule(rule, "ask", program.doubt)
             elif pattern.lines and _holds_all(pattern, program):
-                yield _of_rule(rule, rule.verdict)
+                yield of_rule(rule, rule.verdict)
 
     def _restricting(self) -> list[tuple[PermissionRule, CommandPattern]]:
         return [each for each in self._patterns if each[0].verdict != "allow"]
@@ -155,78 +158,39 @@ class LineJudge:
         for rule, pattern in self._restricting():
             fit = restricts(pattern, part)
             if fit == "yes":
-                yield _of_rule(rule, rule.verdict)
+                yield of_rule(rule, rule.verdict)
             elif fit == "maybe":
-                yield _of_rule(rule, "ask", part.opaque or "one of its words is not known yet")
-        changes = bool(self._about_files) and _changes_files(part, self._root)
+                yield of_rule(rule, "ask", part.opaque or "one of its words is not known yet")
+        if self._files:
+            yield from self._of_files(part)
+
+    def _of_files(self, part: ShellPart) -> Iterator[PolicyDecision]:
+        """What rules about files say of the words of a command."""
+        changes = _changes_files(part, self._root)
         removes = part.name in _REMOVE_FOLDERS
         may_read = part.name in CHANGING_PROGRAMS or _reads_paths(part)
         for word in part.words[1:]:
-            yield from self._of_path(word, "read", _ANY if may_read else "")
+            yield from self._files.of_word(word, "read", ANY if may_read else "")
             if changes:
-                yield from self._of_path(word, "edit", _DESTROYS if removes else "")
+                yield from self._files.of_word(word, "edit", DESTROYS if removes else "")
+        yield from self._files.of_reach(reach_of(part, self._root))
         for redirect in part.command.redirects:
             if redirect.has_text or _is_descriptor(redirect):
                 continue
-            yield from self._of_path(
-                redirect.target, "read" if redirect.operator == "<" else "edit", _ANY
-            )
-
-    def _of_path(self, word: ShellWord, what: str, how: str = "") -> tuple[PolicyDecision, ...]:
-        """What rules about files say of a word; `how` is what else the command may mean by it."""
-        if not self._about_files:
-            return ()
-        key = (word.raw, what, how)
-        if key not in self._said:
-            self._said[key] = tuple(self._by_file_rules(word, what, how))
-        return self._said[key]
-
-    def _by_file_rules(self, word: ShellWord, what: str, how: str) -> Iterator[PolicyDecision]:
-        texts = paths_in(word.text)
-        if what == "edit":
-            texts |= {f"{text.rstrip('/')}/x" for text in texts}  # a folder to write into
-        glob = as_glob(word.raw) if word.kind == "dynamic" else word.text
-        is_open = word.kind == "glob" or (word.kind == "dynamic" and (how == _ANY or glob != "*"))
-        for rule in self._about_files:
-            is_read = rule.tool == "read"
-            if rule.verdict == "allow" or is_read != (what == "read"):
-                continue
-            if is_open and self._may_be(rule, glob, word.kind):
-                yield _of_rule(rule, "ask", f"`{word.raw}` may be such a file")
-            elif any(self._is_meant(rule, text) for text in texts):
-                yield _of_rule(rule, rule.verdict)
-            elif how == _DESTROYS and rule.pattern.startswith(f"{normpath(word.text)}/"):
-                yield _of_rule(rule, "ask", f"`{word.raw}` holds such files")
-
-    def _may_be(self, rule: PermissionRule, glob: str, kind: str) -> bool:
-        """Whether files that a glob stands for may be among those of a rule."""
-        globs = [text for each in paths_in(glob) for text in self._places(each)]
-        paths = [self._file(rule.tool, each).target for each in globs]
-        return any(may_meet(each, rule.pattern, crosses=kind == "dynamic") for each in paths)
-
-    def _places(self, text: str) -> list[str]:
-        return [text, *(f"{folder}/{text}" for folder in self._folders)]
-
-    def _is_meant(self, rule: PermissionRule, text: str) -> bool:
-        """Whether a rule covers a path, from here or from a folder that the line changes to."""
-        return any(rule.covers(self._file(rule.tool, each)) for each in self._places(text))
-
-    def _file(self, tool: str, text: str) -> ToolAction:
-        path = normpath(text)
-        path = f"/{path.lstrip('/')}" if path.startswith("/") else path
-        root = self._root.rstrip("/")
-        if root and path.startswith(f"{root}/"):
-            path = path[len(root) + 1 :]
-        elif self._action.folder and not path.startswith("/"):
-            path = f"{self._action.folder}/{path}"
-        place = path if path.startswith("/") else f"{root}/{path}"
-        kind = "read" if tool == "read" else "edit"
-        return ToolAction(tool=tool, kind=kind, target=path, place=place)  # type: ignore[arg-type]  # one of two
+            if redirect.operator in ("<", "<>"):
+                yield from self._files.of_word(redirect.target, "read", ANY)
+            if redirect.operator != "<":
+                yield from self._files.of_word(redirect.target, "edit", ANY)
 
     # -- what allows
 
     def _part(self, part: ShellPart) -> tuple[list[PolicyDecision], list[PartJudgement]]:
         """What rules restrict in a part, and the judgement of it and of all in it."""
+        if id(part) not in self._judged:
+            self._judged[id(part)] = self._judged_part(part)
+        return self._judged[id(part)]
+
+    def _judged_part(self, part: ShellPart) -> tuple[list[PolicyDecision], list[PartJudgement]]:
         own = list(self._restrictions(part))
         restrictions = list(own)
         judged: list[PartJudgement] = []
@@ -327,12 +291,13 @@ class LineJudge:
         return "" if self._rule_for_edit(path) is not None else f"it writes {path}"
 
     def _rule_for_edit(self, path: str) -> PermissionRule | None:
-        allows = (
-            rule
-            for rule in self._about_files
-            if rule.verdict == "allow" and rule.tool in ("edit", "write")
-        )
-        return next((rule for rule in allows if rule.covers(self._file(rule.tool, path))), None)
+        target = place_of(path, self._root, self._action.folder)
+        place = target if target.startswith("/") else f"{self._root.rstrip('/')}/{target}"
+        for rule in self._edits:
+            action = ToolAction(tool=rule.tool, kind="edit", target=target, place=place)
+            if rule.covers(action):
+                return rule
+        return None
 
 
 def _compiled(rule: PermissionRule) -> CommandPattern | None:
@@ -340,14 +305,6 @@ def _compiled(rule: PermissionRule) -> CommandPattern | None:
         return compile_pattern(rule.pattern)
     except ValueError:
         return None
-
-
-def _of_rule(rule: PermissionRule, verdict: Verdict, why: str = "") -> PolicyDecision:
-    text = rule_text(rule)
-    reason = f"the rule `{text}` says so"
-    if verdict != rule.verdict or why:
-        reason = f"it may be what the rule `{text}` means: {why}"
-    return PolicyDecision(verdict, reason, verdict == "ask", by="rule", text=text)
 
 
 def _holds_all(pattern: CommandPattern, program: ShellProgram) -> bool:
@@ -370,11 +327,25 @@ def _mixed(program: ShellProgram, folder: str) -> str:
 def _folders(program: ShellProgram) -> tuple[str, ...]:
     """The folders that a line changes to: each alone, and each below those before it."""
     found: list[str] = []
-    for part in program.all():
-        if part.name == "cd" and len(part.words) == 2 and part.words[1].kind == "literal":
-            to = part.words[1].text
-            found += [to, *(f"{folder}/{to}" for folder in found[-1:])]
+    for to in (to for part in program.all() for to in _entered(part)):
+        found += [to, *(f"{folder}/{to}" for folder in found[-1:])]
     return tuple(dict.fromkeys(found))[:_MOST_FOLDERS]
+
+
+def _entered(part: ShellPart) -> Iterator[str]:
+    """The folders in which a command, or what follows it, names its files."""
+    if part.name not in _ENTERS:
+        return
+    words = [word.text for word in part.words[1:] if word.kind == "literal"]
+    if part.name in ("cd", "pushd"):
+        yield from [text for text in words if text[:1] not in ("-", "+")][:1]
+        return
+    for option, value in pairwise([*words, ""]):
+        name, _, joined = option.partition("=")
+        if name in ("-C", "--chdir", "--directory"):
+            yield joined or value
+        elif option.startswith("-C"):
+            yield option[2:]
 
 
 def _changes_files(part: ShellPart, root: str) -> bool:

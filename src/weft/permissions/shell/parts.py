@@ -7,8 +7,8 @@ line.  A command that runs code which nobody can read here is `opaque`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,8 @@ from weft.permissions.shell.tables import (
 from weft.permissions.shell.words import ShellWord
 
 _DEEPEST: Final = 6
+_MOST_WRAPPERS: Final = 12
+_TOO_DEEP: Final = f"more than {_MOST_WRAPPERS} commands run each other"
 _NO_INNER: Final = 9
 _SETS: Final = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
 _SAME_IN_SH: Final = re.compile(r"[\w\s./:,@%+=|;&'\"-]*")
@@ -55,6 +57,20 @@ _GIT_LINES: Final = {
 _GIT_CODE: Final = ("-c", "--config-env", "--exec-path")
 
 
+class ShellNesting(NamedTuple):
+    """How deep a command stands in others."""
+
+    lines: int = 0
+    """Lines for a shell around it."""
+    wrappers: int = 0
+
+    def in_line(self) -> ShellNesting:
+        return ShellNesting(self.lines + 1, self.wrappers)
+
+    def in_wrapper(self) -> ShellNesting:
+        return ShellNesting(self.lines, self.wrappers + 1)
+
+
 class ShellPart(msgspec.Struct, frozen=True):
     """One command, with those that it runs."""
 
@@ -75,6 +91,12 @@ class ShellPart(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The program, without its folder."""
         return self.words[0].text.rpartition("/")[2] if self.words else ""
+
+    @property
+    def opened(self) -> tuple[ShellWord, ...]:
+        """What its redirections open."""
+        redirects = self.command.redirects
+        return tuple(each.target for each in redirects if not each.has_text)
 
     def all(self) -> Iterator[ShellPart]:
         """This part and all in it."""
@@ -97,10 +119,13 @@ class ShellProgram(msgspec.Struct, frozen=True):
             yield from part.all()
 
 
-def read_program(line: str, depth: int = 0) -> ShellProgram:
+_TOP: Final = ShellNesting()
+
+
+def read_program(line: str, depth: ShellNesting = _TOP) -> ShellProgram:
     """Take a line apart."""
     parsed = parse_line(line)
-    if depth > _DEEPEST:
+    if depth.lines > _DEEPEST:
         return ShellProgram((), "lines are nested too deeply in it", True)
     written = {
         redirect.target.text.removeprefix("./")
@@ -108,17 +133,41 @@ def read_program(line: str, depth: int = 0) -> ShellProgram:
         for redirect in command.redirects
         if redirect.operator in _WRITES
     }
-    parts = tuple(_part(command, depth, written) for command in parsed.commands)
+    made: dict[Hashable, ShellPart] = {}
+    parts = tuple(_part_once(command, depth, written, made) for command in parsed.commands)
     refused = parsed.refused
-    if not depth and not refused and sum(1 for part in parts for _ in part.all()) > MOST_COMMANDS:
-        refused = f"it has more than {MOST_COMMANDS} commands"
+    if not depth.lines and not refused:
+        refused = _beyond_limits(parts)
     return ShellProgram(parts, parsed.doubt, parsed.is_broken, refused)
 
 
-def _part(command: SimpleCommand, depth: int, written: Collection[str] = ()) -> ShellPart:
+def _part_once(
+    command: SimpleCommand,
+    depth: ShellNesting,
+    written: Collection[str],
+    made: dict[Hashable, ShellPart],
+) -> ShellPart:
+    """The part of a command; of one that stands in the line before, the same."""
+    key = command.spelling
+    if key not in made:
+        made[key] = _part(command, depth, written)
+    return made[key]
+
+
+def _beyond_limits(parts: Sequence[ShellPart]) -> str:
+    """Why a line is not run, for it is more than can be judged."""
+    every = [each for part in parts for each in part.all()]
+    if len(every) > MOST_COMMANDS:
+        return f"it has more than {MOST_COMMANDS} commands"
+    return _TOO_DEEP if any(each.opaque == _TOO_DEEP for each in every) else ""
+
+
+def _part(command: SimpleCommand, depth: ShellNesting, written: Collection[str] = ()) -> ShellPart:
     words = command.words
     if not words:
         return ShellPart(command)
+    if depth.wrappers > _MOST_WRAPPERS:
+        return ShellPart(command, opaque=_TOO_DEEP)
     if words[0].kind != "literal":
         return ShellPart(command, opaque=f"which program `{words[0].raw}` is, is not known")
     texts = [words[0].text.rpartition("/")[2], *(word.text for word in words[1:])]
@@ -128,14 +177,14 @@ def _part(command: SimpleCommand, depth: int, written: Collection[str] = ()) -> 
         return ShellPart(command, opaque=why)
     wrappers = wrapper_rows()
     for size in (3, 2, 1):
-        row = wrappers.get(" ".join(texts[:size])) if len(texts) >= size else None
+        row = wrappers.row(" ".join(texts[:size])) if len(texts) >= size else None
         if row is not None:
             return _wrapped(command, row, words[size:], depth)
     if texts[0] == "git":
         return _git(command, texts, depth)
     if texts[0] == "find":
         return _find(command, depth)
-    code = code_rows().get(texts[0])
+    code = code_rows().row(texts[0])
     return ShellPart(command) if code is None else _code(command, code, depth)
 
 
@@ -168,7 +217,7 @@ def without_git_options(words: Sequence[ShellWord]) -> list[ShellWord]:
     return found
 
 
-def _git(command: SimpleCommand, texts: Sequence[str], depth: int) -> ShellPart:
+def _git(command: SimpleCommand, texts: Sequence[str], depth: ShellNesting) -> ShellPart:
     if why := _git_code(texts):
         return ShellPart(command, opaque=why)
     rest = without_git_options(command.words)[1:]
@@ -219,13 +268,13 @@ def _git_code(texts: Sequence[str]) -> str:
     return ""
 
 
-def _lines(texts: Sequence[str], depth: int) -> tuple[tuple[ShellPart, ...], str, str]:
+def _lines(texts: Sequence[str], depth: ShellNesting) -> tuple[tuple[ShellPart, ...], str, str]:
     """The parts of lines for a shell, with what is not understood and what cannot be read."""
     parts: list[ShellPart] = []
     doubts: list[str] = []
     opaque: list[str] = []
     for text in texts:
-        program = read_program(text, depth + 1)
+        program = read_program(text, depth.in_line())
         parts += program.parts
         doubts += [program.doubt or program.refused] if program.doubt or program.refused else []
         opaque += [program.doubt] if program.is_broken else []
@@ -243,7 +292,7 @@ class _Options(msgspec.Struct):
 
 
 def _wrapped(
-    command: SimpleCommand, row: WrapperRow, words: Sequence[ShellWord], depth: int
+    command: SimpleCommand, row: WrapperRow, words: Sequence[ShellWord], depth: ShellNesting
 ) -> ShellPart:
     found = _wrapper_options(row, words)
     if row.command == "command" and words and words[0].text in ("-v", "-V"):
@@ -267,7 +316,7 @@ def _wrapped(
         if any(word.kind != "literal" for word in rest):
             opaque = f"what {row.command} runs is known only when it runs"
     elif rest:
-        inner.append(_part(SimpleCommand(rest), depth))
+        inner.append(_part(SimpleCommand(rest), depth.in_wrapper()))
     parts, doubt, broken = _lines(texts, depth)
     passes = row.how == "same" or (
         row.command == "env" and not found.assigns and not found.has_options
@@ -352,7 +401,7 @@ def _wrapper_value(
         found.lines.append(word)
 
 
-def _find(command: SimpleCommand, depth: int) -> ShellPart:
+def _find(command: SimpleCommand, depth: ShellNesting) -> ShellPart:
     inner: list[ShellPart] = []
     words = command.words
     at = 1
@@ -361,7 +410,7 @@ def _find(command: SimpleCommand, depth: int) -> ShellPart:
             end = at + 1
             while end < len(words) and words[end].text not in (";", "+"):
                 end += 1
-            inner.append(_part(SimpleCommand(words[at + 1 : end]), depth))
+            inner.append(_part(SimpleCommand(words[at + 1 : end]), depth.in_wrapper()))
             at = end
         at += 1
     is_known = all(word.kind != "dynamic" for word in words)
@@ -372,7 +421,7 @@ def _find(command: SimpleCommand, depth: int) -> ShellPart:
     )
 
 
-def _code(command: SimpleCommand, row: CodeRow, depth: int) -> ShellPart:
+def _code(command: SimpleCommand, row: CodeRow, depth: ShellNesting) -> ShellPart:
     words = command.words[1:]
     if row.takes_lines:
         return _shell(command, row, depth)
@@ -406,7 +455,7 @@ def _is_given_code(row: CodeRow, words: Sequence[ShellWord]) -> bool:
     return False
 
 
-def _shell(command: SimpleCommand, row: CodeRow, depth: int) -> ShellPart:
+def _shell(command: SimpleCommand, row: CodeRow, depth: ShellNesting) -> ShellPart:
     words = command.words[1:]
     at, takes_line = 0, False
     while at < len(words) and words[at].text[:1] in ("-", "+") and len(words[at].text) > 1:

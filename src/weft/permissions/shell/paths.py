@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _FREE: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"})
@@ -18,6 +19,16 @@ _SECRET: Final = re.compile(
 _SAMPLE: Final = re.compile(r".*\.(example|sample|template|dist|defaults?|schema|test)", re.I)
 
 
+_SECRET_FOLDERS: Final = frozenset({".aws", ".ssh", ".gnupg"})
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name is hardly a folder's: it ends like a file's, or is one that holds secrets."""
+    if name in _SECRET_FOLDERS:
+        return False
+    return "." in name.rstrip(".")[1:] or _SECRET.fullmatch(name) is not None
+
+
 _UNKNOWN: Final = re.compile(r"\$\{[^}]*\}|\$\(.*\)|`.*`|\$\w+|\$.|\{[^}]*\}|^~[^/]*", re.DOTALL)
 
 
@@ -26,17 +37,34 @@ def as_glob(raw: str) -> str:
     return re.sub(r"\*+", "*", _UNKNOWN.sub("*", raw.replace('"', "").replace("'", "")))
 
 
+_MOST_SIGNS: Final = 12
+
+
 def paths_in(text: str) -> set[str]:
     """What of a word may be a path: all of it, what stands behind a sign (`HEAD:x`, `if=x`, `@x`),
     and the value of a short option.
     """
     found = {text}
-    for sign in re.finditer(r"[:=,@]", text):
-        found.add(text[sign.end() :])
-        found.add(text[: sign.start()])
+    signs = [place for place, letter in enumerate(text) if letter in ":=,@"]
+    for place in signs[-_MOST_SIGNS:]:
+        found.add(text[place + 1 :])
+    for place in signs[:_MOST_SIGNS]:
+        found.add(text[:place])
+    if len(signs) > _MOST_SIGNS:
+        # Each piece alone: all that could be joined of them would take the square of the length.
+        found.update(re.split(r"[:=,@]", text))
     if text.startswith("-") and not text.startswith("--"):
         found.add(text[2:])
     return {each for each in found if each}
+
+
+_LONGEST_GLOB: Final = 300
+"""Longer ones are taken to mean every file: to compare them takes the square of their length."""
+
+
+@lru_cache(maxsize=512)
+def _plain_glob(text: str) -> str:
+    return re.sub(r"\[[^]]*\]", "?", text) if "[" in text else text
 
 
 def may_meet(glob: str, pattern: str, *, crosses: bool) -> bool:
@@ -44,7 +72,9 @@ def may_meet(glob: str, pattern: str, *, crosses: bool) -> bool:
 
     The star of a pattern stands for slashes too, that of a glob only when it `crosses` them.
     """
-    ours, theirs = (re.sub(r"\[[^]]*\]", "?", each) for each in (glob, pattern))
+    if len(glob) > _LONGEST_GLOB:
+        return True
+    ours, theirs = _plain_glob(glob), _plain_glob(pattern)
     seen: set[tuple[int, int]] = set()
     waiting = [(0, 0)]
     while waiting:

@@ -33,6 +33,8 @@ from weft.permissions.shell.words import (
 )
 
 _NAMES: Final = re.compile(r"[\w.+-]+")
+_RUNS_BY_NAME: Final = frozenset({"yarn", "pnpm", "bun"})
+"""Programs of packages that take a word which is no subcommand of theirs for a program."""
 Fit: TypeAlias = Literal["yes", "maybe", "no"]
 
 
@@ -248,7 +250,7 @@ def _names_it(pattern: Sequence[PatternWord], words: Sequence[ShellWord]) -> boo
     if not wanted <= {name for value in values for name in _NAMES.findall(value)}:
         return False
     program = words[0].text.rpartition("/")[2]
-    if is_known(program):
+    if is_known(program) and program not in _RUNS_BY_NAME:
         return any(why_wary(program, word.text) for word in words[1:])
     firsts = {value.split()[0].rpartition("/")[2] for value in values if value.strip()}
     return pattern[0].text in firsts

@@ -113,7 +113,7 @@ def _row_of(words: Sequence[ShellWord]) -> tuple[ReadOnlyRow | None, Sequence[Sh
             del texts[1], rest[1]
     rows = read_only_rows()
     for size in (3, 2, 1):
-        row = rows.get(" ".join(texts[:size])) if len(texts) >= size else None
+        row = rows.row(" ".join(texts[:size])) if len(texts) >= size else None
         if row is not None and all(word.kind == "literal" for word in rest[:size]):
             return row, rest[size:]
     return None, rest

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -51,6 +52,11 @@ _BY_KEYWORD: Final = frozenset({"export", "declare", "typeset", "local", "readon
 _TYPES: Final = frozenset(
     {"command", "test_command", "declaration_command", "unset_command", "unsetenv_command"}
 )
+_OPENING: Final = frozenset({"file_redirect", "herestring_redirect"})
+_LEAVES: Final = frozenset(
+    {"word", "raw_string", "string_content", "file_descriptor", "variable_name"}
+)
+"""Nodes that hold nothing in which a command could stand."""
 
 
 class ShellRedirect(msgspec.Struct, frozen=True):
@@ -77,6 +83,15 @@ class SimpleCommand(msgspec.Struct, frozen=True):
         parts += [f"{redirect.operator}{redirect.target.raw}" for redirect in self.redirects]
         return " ".join(parts)
 
+    @property
+    def spelling(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """The same for two commands that are written alike."""
+        return (
+            tuple([(word.raw, word.kind) for word in self.words]),
+            tuple([(word.raw, word.kind) for word in self.assignments]),
+            tuple([(each.operator, each.target.raw) for each in self.redirects]),
+        )
+
 
 class CommandLine(msgspec.Struct, frozen=True):
     """What is known of a line."""
@@ -93,10 +108,26 @@ class CommandLine(msgspec.Struct, frozen=True):
 @cache
 def _parser() -> Parser:
     """The grammar; loaded with the first command."""
-    import tree_sitter_bash
     from tree_sitter import Language, Parser
 
-    return Parser(Language(tree_sitter_bash.language()))
+    return Parser(Language(_binding().language()))
+
+
+def _binding() -> Any:
+    """The grammar's own module; its package would load ten others for queries, in most of the time
+    of the first command."""
+    from importlib.util import find_spec, module_from_spec
+
+    package = find_spec("tree_sitter_bash")
+    if package is None or not package.submodule_search_locations:
+        raise ModuleNotFoundError("tree_sitter_bash")
+    name = "tree_sitter_bash._binding"
+    spec = PathFinder.find_spec(name, package.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(name)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def parse_line(line: str) -> CommandLine:
@@ -105,10 +136,10 @@ def parse_line(line: str) -> CommandLine:
         return CommandLine(refused=f"it is longer than {LONGEST:,} characters", is_broken=True)
     if "\0" in line:
         return CommandLine(refused="it has a NUL character", is_broken=True)
-    odd = next((each for each in line if not each.isprintable() and each not in "\n\t"), "")
-    if odd:
+    if not line.replace("\n", "").replace("\t", "").isprintable():
+        odd = next(each for each in line if not each.isprintable() and each not in "\n\t")
         doubt = f"it has a character that cannot be seen, <U+{ord(odd):04X}>"
-        return CommandLine(_by_grammar(line)[0], doubt, is_broken=True)
+        return CommandLine(_by_grammar(line).commands(), doubt, is_broken=True)
     found, doubt, is_broken = _by_both(line)
     if len(found) > MOST_COMMANDS:
         refused = f"it has more than {MOST_COMMANDS} commands"
@@ -117,26 +148,22 @@ def parse_line(line: str) -> CommandLine:
 
 
 def _by_both(line: str) -> tuple[tuple[SimpleCommand, ...], str, bool]:
-    from_tree, tree_words, tree_starts, problem = _by_grammar(line)
-    if problem:
-        return from_tree, problem, True
+    tree = _by_grammar(line)
+    if tree.problem:
+        return tree.commands(), tree.problem, True
     try:
         commands = _Commands(split_line(line))
         own = commands.read()
     except TooComplex as what:
-        return from_tree, f"it has {what}", False
+        return tree.commands(), f"it has {what}", tree.hides_commands()
     except UnfinishedLine:
-        return from_tree, "a quote or a here-document has no end", True
-    offset = _offsets(line)
+        return tree.commands(), "a quote or a here-document has no end", True
+    offset = _Offsets(line)
     words = {(offset(start), offset(end)) for start, end in commands.spans}
     starts = {offset(start) for start in commands.starts}
-    if words != tree_words or starts != tree_starts:
-        return (*own, *from_tree), "it can be read in two ways", True
+    if words != tree.words or starts != tree.starts:
+        return (*own, *tree.commands()), "it can be read in two ways", True
     return own, commands.doubt, False
-
-
-def _offsets(line: str) -> _Offsets:
-    return _Offsets(line)
 
 
 class _Offsets:
@@ -159,69 +186,104 @@ class _Offsets:
 # -- by the grammar
 
 
-def _by_grammar(
-    line: str,
-) -> tuple[tuple[SimpleCommand, ...], set[tuple[int, int]], set[int], str]:
-    """The commands, the places of all words, the places where commands begin, and what is wrong."""
+def _by_grammar(line: str) -> _TreeReader:
+    """The line as the grammar reads it."""
     source = line.encode("utf-8", "surrogatepass")
     root = _parser().parse(source).root_node
     reader = _TreeReader(source)
     reader.visit(root)
-    problem = reader.problem or ("it is no line that bash understands" if root.has_error else "")
-    return tuple(reader.commands), reader.words, reader.starts, problem
+    if root.has_error and not reader.problem:
+        reader.problem = "it is no line that bash understands"
+    return reader
 
 
 class _TreeReader:
-    """Walks the tree of a line; without recursion, for a line may be nested deeply."""
+    """Walks the tree of a line; without recursion, for a line may be nested deeply.
+
+    The places of words and commands are always wanted; the commands themselves only where the
+    reader of words does not know them, and they take most of the time.
+    """
 
     def __init__(self, source: bytes) -> None:
         self._source = source
-        self.commands: list[SimpleCommand] = []
+        self._found: list[Node] = []
+        self._plain: list[tuple[int, int]] = []
+        """The places of plain words, in a line that has substitutions."""
         self.words: set[tuple[int, int]] = set()
+        """The places of all words."""
         self.starts: set[int] = set()
+        """The places where commands begin."""
         self.problem = ""
 
     def visit(self, root: Node) -> None:
+        may_hide = b"`" in self._source or b"$(" in self._source
         waiting = [(root, 0)]
         while waiting:
             node, depth = waiting.pop()
             if depth > MOST_DEPTH:
                 self.problem = f"it is nested more than {MOST_DEPTH} deep"
                 continue
-            self._take(node)
-            waiting += [(child, depth + 1) for child in reversed(node.named_children)]
+            kind = node.type
+            self._take(node, kind)
+            if may_hide and kind == "word":
+                self._plain.append((node.start_byte, node.end_byte))
+            if kind not in _LEAVES:
+                waiting += [(child, depth + 1) for child in reversed(node.named_children)]
 
-    def _take(self, node: Node) -> None:
-        kind = node.type
+    def commands(self) -> tuple[SimpleCommand, ...]:
+        """The commands, in their order."""
+        return tuple(map(self._made, self._found))
+
+    def hides_commands(self) -> bool:
+        """Whether a command may stand where the grammar sees none: in ${x:-`ls`}."""
+        return any(
+            b"`" in text or b"$(" in text
+            for start, end in self._plain
+            for text in (self._source[start:end],)
+        )
+
+    def _take(self, node: Node, kind: str) -> None:
         if kind == "command":
-            self._command(node)
+            name = node.child_by_field_name("name")
+            self._span_of(node.children_by_field_name("argument"))
+            if name is not None:
+                self.words.add((name.start_byte, name.end_byte))
+                self.starts.add(name.start_byte)
+            self._found.append(node)
         elif kind in _TYPES:
             self.starts.add(node.start_byte)
-            self.commands.append(SimpleCommand(tuple(self._rest(node))))
-        elif kind in ("file_redirect", "herestring_redirect"):
-            self._redirect(node)
+            self._found.append(node)
+        elif kind in _OPENING:
+            self._span_of(_targets(node))
+            if node.parent is None or node.parent.type != "command":
+                self._found.append(node)
         elif kind == "heredoc_redirect":
             self._span_of(node.children_by_field_name("argument"))
         elif kind == "variable_assignment" and _stands_alone(node):
-            self.commands.append(SimpleCommand(assignments=(self._word(node),)))
+            self._found.append(node)
 
-    def _command(self, node: Node) -> None:
+    def _made(self, node: Node) -> SimpleCommand:
+        if node.type == "command":
+            return self._command(node)
+        if node.type in _OPENING:
+            return SimpleCommand(redirects=tuple(self._redirects(node)))
+        if node.type == "variable_assignment":
+            return SimpleCommand(assignments=(self._word(node),))
+        return SimpleCommand(tuple(self._rest(node)))
+
+    def _command(self, node: Node) -> SimpleCommand:
         name = node.child_by_field_name("name")
         arguments = node.children_by_field_name("argument")
         each = [*([name] if name is not None else []), *arguments]
-        self._span_of(each)
-        if name is not None:
-            self.starts.add(name.start_byte)
         assigned = [child for child in node.named_children if child.type == "variable_assignment"]
         redirects = (
             redirect
             for child in node.named_children
-            if child.type in ("file_redirect", "herestring_redirect")
+            if child.type in _OPENING
             for redirect in self._redirects(child)
         )
         words = tuple(map(self._word, (*each, *self._trailing(node))))
-        before = tuple(map(self._word, assigned))
-        self.commands.append(SimpleCommand(words, before, tuple(redirects)))
+        return SimpleCommand(words, tuple(map(self._word, assigned)), tuple(redirects))
 
     def _trailing(self, node: Node) -> Iterator[Node]:
         """Words of a command that the grammar takes for further targets of its redirection."""
@@ -233,14 +295,6 @@ class _TreeReader:
                 yield from child.children_by_field_name("destination")[1:]
             elif child.type == "heredoc_redirect":
                 yield from child.children_by_field_name("argument")
-
-    def _redirect(self, node: Node) -> None:
-        targets = node.children_by_field_name("destination")
-        if node.type == "herestring_redirect":
-            targets = node.named_children[-1:]
-        self._span_of(targets)
-        if node.parent is None or node.parent.type != "command":
-            self.commands.append(SimpleCommand(redirects=tuple(self._redirects(node))))
 
     def _redirects(self, node: Node) -> Iterator[ShellRedirect]:
         if node.type == "herestring_redirect":
@@ -263,6 +317,13 @@ class _TreeReader:
 
     def _span_of(self, nodes: list[Node]) -> None:
         self.words.update((node.start_byte, node.end_byte) for node in nodes)
+
+
+def _targets(node: Node) -> list[Node]:
+    """What a redirection opens, and what the grammar takes for further targets of it."""
+    if node.type == "herestring_redirect":
+        return node.named_children[-1:]
+    return node.children_by_field_name("destination")
 
 
 def _stands_alone(node: Node) -> bool:

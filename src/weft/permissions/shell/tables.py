@@ -7,10 +7,10 @@ with the first command.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -72,6 +72,41 @@ class CodeRow(msgspec.Struct, frozen=True):
     reason: str
 
 
+Row = TypeVar("Row")
+
+
+class TableRows(Mapping[str, Row], Generic[Row]):
+    """The rows of a table by command, each of which is read when it is first asked for: a line
+    needs a few of them, and all would take most of the time of the first one."""
+
+    def __init__(self, cells: Mapping[str, tuple[str, ...]], make: Callable[..., Row]) -> None:
+        self._cells = cells
+        self._make = make
+        self._made: dict[str, Row] = {}
+
+    def __getitem__(self, command: str) -> Row:
+        if command not in self._made:
+            self._made[command] = self._make(command, *self._cells[command])
+        return self._made[command]
+
+    def __contains__(self, command: object) -> bool:
+        return command in self._cells
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def row(self, command: str) -> Row | None:
+        """The row of a command; None where it has none."""
+        return self[command] if command in self._cells else None
+
+
+def _cells(name: str, columns: int) -> dict[str, tuple[str, ...]]:
+    return {row[0]: row[1:] for row in read_table(__file__, name, columns)}
+
+
 def _options(cell: str) -> dict[str, OptionKind]:
     found: dict[str, OptionKind] = {}
     for text in cell.split() if cell != "-" else ():
@@ -85,38 +120,39 @@ def _options(cell: str) -> dict[str, OptionKind]:
 
 
 @cache
-def read_only_rows() -> Mapping[str, ReadOnlyRow]:
+def read_only_rows() -> TableRows[ReadOnlyRow]:
     """By command, which is one to three words."""
-    rows = read_table(__file__, "read_only.tsv", 5)
-    return {
-        command: ReadOnlyRow(command, _options(options), words, rest == "trap", reason)
-        for command, options, words, rest, reason in rows
-    }
+    return TableRows(
+        _cells("read_only.tsv", 5),
+        lambda command, options, words, rest, reason: ReadOnlyRow(
+            command, _options(options), words, rest == "trap", reason
+        ),
+    )
 
 
 @cache
-def wrapper_rows() -> Mapping[str, WrapperRow]:
+def wrapper_rows() -> TableRows[WrapperRow]:
     """By command, which is one to three words."""
-    rows = read_table(__file__, "wrappers.tsv", 5)
-    return {
-        command: WrapperRow(command, _options(options), int(skipped), how, reason)
-        for command, options, skipped, how, reason in rows
-    }
+    return TableRows(
+        _cells("wrappers.tsv", 5),
+        lambda command, options, skipped, how, reason: WrapperRow(
+            command, _options(options), int(skipped), how, reason
+        ),
+    )
 
 
 @cache
-def code_rows() -> Mapping[str, CodeRow]:
+def code_rows() -> TableRows[CodeRow]:
     """By command."""
-    rows = read_table(__file__, "code_runners.tsv", 3)
-    return {
-        command: CodeRow(
+    return TableRows(
+        _cells("code_runners.tsv", 3),
+        lambda command, options, reason: CodeRow(
             command,
             frozenset(each.removesuffix("=T") for each in options.split()),
             "=T" in options,
             reason,
-        )
-        for command, options, reason in rows
-    }
+        ),
+    )
 
 
 @cache
@@ -147,6 +183,7 @@ def is_known(program: str) -> bool:
     return program in _known() or program in CHANGING_PROGRAMS
 
 
+@lru_cache(maxsize=1024)
 def why_wary(program: str, word: str, subcommand: str = "") -> str:
     """Why the `*` of a rule does not cover this word of a program; empty when it does."""
     joins = program not in _WHOLE_OPTIONS

@@ -7,6 +7,7 @@ where they differ the line is not understood.  A word that bash would expand (`$
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -14,6 +15,10 @@ import msgspec
 WordKind: TypeAlias = Literal["literal", "glob", "dynamic"]
 
 _META: Final = frozenset(" \t\n|&;()<>")
+_ENDS: Final = frozenset({"", *_META})
+_PLAIN: Final = re.compile(r"""[^ \t\n|&;()<>\\'"`$]+""")
+"""Characters that stand for themselves, or are told apart when the word is whole."""
+_EXPANDED: Final = frozenset("~{*?[")
 _HARMLESS_AFTER_DOLLAR: Final = frozenset(" |/.,:)%^=+]}")
 """A dollar before one of these is a dollar, also between double quotes."""
 _ANSI: Final = {
@@ -37,6 +42,8 @@ OPERATORS: Final = (
     *("<<", "<&", "<>", "|", "&", ";", "(", ")", "<", ">", "\n"),
 )
 """Longest first."""
+_OPERATOR: Final = re.compile("|".join(map(re.escape, OPERATORS)))
+_BLANKS: Final = re.compile(r"[ \t]+")
 
 
 class ShellWord(msgspec.Struct, frozen=True):
@@ -87,6 +94,13 @@ class _WordReader:
         self.is_dynamic = False
 
     def read(self) -> ShellWord:
+        plain = _PLAIN.match(self.line, self.start)
+        if plain is not None and self.line[plain.end() : plain.end() + 1] in _ENDS:
+            # Nearly every word: nothing in it is quoted, and nothing expanded but names of files.
+            self.at = plain.end()
+            text = plain[0]
+            self.bare.append(text)
+            return ShellWord(text, text, self._kind(), self.start, self.at)
         end = self.at
         while self.at < len(self.line) and self.line[self.at] not in _META:
             is_joined = self.line.startswith("\\\n", self.at)
@@ -110,12 +124,14 @@ class _WordReader:
         elif letter == "$":
             self._dollar(is_quoted=False)
         else:
-            self._bare(letter)
+            self._bare()
 
-    def _bare(self, letter: str) -> None:
-        self.text.append(letter)
-        self.bare.append(letter)
-        self.at += 1
+    def _bare(self) -> None:
+        plain = _PLAIN.match(self.line, self.at)
+        text = plain[0] if plain is not None else self.line[self.at]
+        self.text.append(text)
+        self.bare.append(text)
+        self.at += len(text)
 
     def _quoted(self, text: str) -> None:
         self.text.append(text)
@@ -225,6 +241,8 @@ class _WordReader:
 
     def _kind(self) -> WordKind:
         bare = "".join(self.bare)
+        if not self.is_dynamic and _EXPANDED.isdisjoint(bare):
+            return "literal"
         if self.is_dynamic or _has_tilde(bare) or _has_braces(bare):
             return "dynamic"
         return "glob" if _has_glob(bare) else "literal"
@@ -277,8 +295,8 @@ class _LineReader:
     def _step(self) -> None:
         line = self.line
         letter = line[self.at]
-        if letter in " \t":
-            self.at += 1
+        if blanks := _BLANKS.match(line, self.at):
+            self.at = blanks.end()
         elif line.startswith("\\\n", self.at):
             self.at += 2
         elif letter == "#":
@@ -302,8 +320,9 @@ class _LineReader:
         self.tokens.append(word)
 
     def _operator(self) -> None:
-        found = next(each for each in OPERATORS if self.line.startswith(each, self.at))
-        end = self.at + len(found)
+        operator = _OPERATOR.match(self.line, self.at)
+        assert operator is not None
+        found, end = operator[0], operator.end()
         if found in ("<", ">") and self.line.startswith("(", end):
             raise TooComplex("a process substitution")
         self.tokens.append(ShellOperator(found, self.at, end))
