@@ -53,3 +53,47 @@ def test_what_is_written_together_counts_together(tmp_path: Path) -> None:
 def test_records_of_a_repository_that_is_there_are_no_settings(tmp_path: Path) -> None:
     _make(tmp_path / "b", "HEAD", "objects/x", "refs/x")
     assert not steers_git(str(tmp_path / "b" / "refs/heads/new"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "hook"),
+    [
+        ("[core]\n\thooksPath = tools/hooks\n", "tools/hooks/pre-commit"),
+        ("[core]\n\thooksPath = tools/hooks\n", "tools/hooks/lib/shared.sh"),
+        ('[CORE]\nbare = false\n HOOKSPATH="tools/my hooks" # ours\n', "tools/my hooks/x"),
+        ("[core] hookspath = tools/hooks/ ; ours\n", "tools/hooks/pre-push"),
+        ("[core]\n\thooksPath = old\n[core]\n\thooksPath = ./tools/../new\n", "new/pre-push"),
+        ("[core]\n\thooksPath = {top}/tools\n", "tools/pre-push"),
+        ("[core]\n\thooksPath = ~/project/tools\n", "tools/pre-push"),
+        ("[core]\n\thooksPath = linked\n", "behind/pre-push"),
+        ("[core]\n\thooksPath = linked\n", "linked"),
+        ("[core]\n\thooksPath = .\n", "pre-commit"),
+    ],
+)
+def test_a_hook_lies_where_the_settings_of_the_repository_have_it(
+    tmp_path: Path, settings: str, hook: str
+) -> None:
+    top = tmp_path / "project"
+    _make(top, ".git/HEAD", "behind/x")
+    (top / "linked").symlink_to("behind")
+    assert not steers_git(str(top / hook))
+    (top / ".git/config").write_text(settings.format(top=top))
+    assert steers_git(str(top / hook))
+    assert not steers_git(str(top / "src/deep/main.py"))
+    assert not steers_git(str(top / "main.py"))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "[core]\n\thooksPath =\n",
+        "[corehooks]\n\thooksPath = src\n",
+        '[remote "core"]\n\thooksPath = src\n',
+        "[core]\n\t# hooksPath = src\n",
+        "[core]\n\thooksPath = src\n\thooksPath = elsewhere\n",
+    ],
+)
+def test_other_settings_make_no_hook_of_a_file(tmp_path: Path, settings: str) -> None:
+    _make(tmp_path, ".git/HEAD")
+    (tmp_path / ".git/config").write_text(settings)
+    assert not steers_git(str(tmp_path / "src/pre-commit"))

@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
+from weft.workspace.git_repository import find_hook_folder
+
 _SETTINGS: Final = ("config", "config.worktree", "commondir")
 _FILES: Final = ("HEAD", *_SETTINGS)
 _FOLDERS: Final = ("objects", "refs", "hooks")
@@ -44,7 +46,8 @@ def is_repository(folder: str, exists: Callable[[str], bool]) -> bool:
 
 def steers_git(place: str, others: Collection[str] = ()) -> bool:
     """True when writing the file at an absolute path would steer git: a setting or a hook of such a
-    repository, or a part that makes a folder one.  `others` are written together with it.
+    repository, a part that makes a folder one, or a hook where the settings of the repository
+    around it have them.  `others` are written together with it.
 
     Blocks, for very few files.
     """
@@ -55,6 +58,9 @@ def steers_git(place: str, others: Collection[str] = ()) -> bool:
             path
         )
 
+    hooks = find_hook_folder(os.path.dirname(place))
+    if hooks is not None and hooks.hold(place):
+        return True
     return any(
         is_repository(folder, exists_then)
         and (part in OBEYED or not is_repository(folder, os.path.lexists))

@@ -77,6 +77,7 @@ _SETTINGS: Final = {
 }
 """The settings that are taken over, with the values that they may have: none names a program."""
 _READ: Final = r"^(extensions\.[a-z]+|core\.[a-z]+)$"
+_FOLLOWED: Final = r"^(remote\..*\.url|branch\..*\.(remote|merge)|user\.(name|email))$"
 
 
 @asynccontextmanager
@@ -179,6 +180,8 @@ class SafeGit:
         """The settings of a sparse checkout, where they stand in `config.worktree`."""
         self.plain_settings = ""
         """Those of the repository's settings that name no program, as lines of a `config`."""
+        self.settings: dict[str, str] = {}
+        """The same by name."""
         self._records = self.common
         if repository.is_linked:
             self._records = self.common / "worktrees" / os.path.basename(repository.records)
@@ -194,7 +197,7 @@ class SafeGit:
         if _is_true(settings.get("extensions.worktreeconfig")):
             own = await self._settings(f"{self.repository.records}/config.worktree")
             sparse = {name: own[name] for name in own if name.startswith("core.sparse")}
-            self.sparse = _config(sparse)
+            self.sparse = plain_lines(sparse)
             settings |= sparse
         await anyio.to_thread.run_sync(self._write_config, settings)
 
@@ -231,6 +234,15 @@ class SafeGit:
         redirected = ("/bin/sh", "-c", 'into="$1"; shift; exec "$@" > "$into"', "sh", into)
         return await self._call(args, environ, cwd=work_tree, stdin=stdin, before=redirected)
 
+    async def follows(self) -> list[tuple[str, str]]:
+        """Remotes, what branches follow, and who commits, as the repository's settings have them:
+        to be told, and never to be obeyed.
+
+        Raises:
+            FinalToolError: the settings cannot be read.
+        """
+        return await self._matching(f"{self.repository.common}/config", _FOLLOWED)
+
     async def user_excludes(self) -> str:
         """The user's own ignore file for every repository: all that is read of their settings."""
         asked = ("--type=path", "--default", "~/.config/git/ignore", "--get", "core.excludesFile")
@@ -252,20 +264,26 @@ class SafeGit:
 
     async def _settings(self, file: str) -> dict[str, str]:
         """Some settings of one file, as text; what it includes is not read."""
+        return dict(await self._matching(file, _READ))
+
+    async def _matching(self, file: str, names: str) -> list[tuple[str, str]]:
         if not await anyio.to_thread.run_sync(os.path.isfile, file):
-            return {}
+            return []
         found = await self.run(
-            "config", "--file", file, "--no-includes", "-z", "--get-regexp", _READ
+            "config", "--file", file, "--no-includes", "-z", "--get-regexp", names
         )
         # Exit code 1 means that no setting matched, which is no failure.
         if found.exit_code > 1 or found.exit_code < 0 or found.truncated:
             raise FinalToolError(f"git cannot read {file!r}: {found.errors.strip()[-300:]}")
         pairs = (entry.partition("\n") for entry in found.output.split("\0") if entry)
         # A name without a value is true.
-        return {name: value if mark else "true" for name, mark, value in pairs}
+        return [(name, value if mark else "true") for name, mark, value in pairs]
 
     def _write_config(self, settings: Mapping[str, str]) -> None:
-        self.plain_settings = _config(settings)
+        self.settings = {
+            name: value.lower() for name, value in settings.items() if _is_taken(name, value)
+        }
+        self.plain_settings = plain_lines(settings)
         text = f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n{self.plain_settings}"
         (self.common / "config").write_text(text)
 
@@ -343,11 +361,15 @@ def _is_true(value: str | None) -> bool:
     return value is not None and value.lower() in ("true", "yes", "on", "1")
 
 
-def _config(settings: Mapping[str, str]) -> str:
+def _is_taken(name: str, value: str) -> bool:
+    return name in _SETTINGS and _is_known(name, value)
+
+
+def plain_lines(settings: Mapping[str, str]) -> str:
     """Settings as lines of a file; those that are not on the list are left out."""
     lines: list[str] = []
     for name, value in sorted(settings.items()):
-        if name in _SETTINGS and _is_known(name, value):
+        if _is_taken(name, value):
             section, _, key = name.partition(".")
             lines.append(f"[{section}]\n\t{key} = {value.lower()}\n")
     return "".join(lines)

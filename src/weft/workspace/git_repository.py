@@ -17,8 +17,14 @@ from weft.errors import FinalToolError
 
 LARGEST_SMALL: Final = 64 * 1024
 """Bytes that are read of a file; one of as many may be longer."""
+LARGEST_SETTINGS: Final = 1024 * 1024
 
-
+_HEADER: Final = re.compile(r"\s*\[([^\]]*)\]")
+_HOOKS_PATH: Final = re.compile(r'\s*hookspath\s*=\s*(?:"([^"]*)"|([^#;"]*))', re.IGNORECASE)
+_HOOK: Final = re.compile(
+    r"(?:pre|post|prepare|commit|applypatch|update|push|proc|reference|fsmonitor|sendemail|p4)"
+    r"(?:-[a-z-]+)?"
+)
 _MAY_BE_RECORD: Final = re.compile(
     r"\.git/|(?:^|/)(?:objects|refs|logs|reftable)/|(?:^|/)(?:HEAD|packed-refs|shallow)$"
 )
@@ -54,6 +60,59 @@ def find_repository(folder: str) -> GitRepository | None:
             _check_owner(real, records, common)
             return GitRepository(top=top, records=records, common=common)
     return None
+
+
+class HookFolder(msgspec.Struct, frozen=True):
+    """Where a repository has its hooks, if not in its git directory: `core.hooksPath`."""
+
+    top: str
+    """The top of the work tree."""
+    names: frozenset[str]
+    """The folder as the settings name it, and with every link followed."""
+
+    def hold(self, place: str) -> bool:
+        """True when writing at this absolute path changes a hook, or where hooks are."""
+        return any(self._holds(folder, place) for folder in self.names)
+
+    def _holds(self, folder: str, place: str) -> bool:
+        if f"{self.top}/".startswith(f"{folder}/"):
+            # All of the work tree lies below: what is called like a hook is one.
+            above, name = os.path.split(place)
+            return above == folder and _HOOK.fullmatch(name) is not None
+        return f"{place}/".startswith(f"{folder}/")
+
+
+def find_hook_folder(folder: str) -> HookFolder | None:
+    """Where the repository around a folder, which need not be there yet, has its hooks; None for
+    `.git/hooks`, and where there is no repository of the folder's own.  Blocks.
+    """
+    there = next(path for path in _upwards(folder) if os.path.isdir(path))
+    try:
+        repository = find_repository(there)
+    except FinalToolError:
+        return None
+    if repository is None:
+        return None
+    named = ""
+    for path in (f"{repository.common}/config", f"{repository.records}/config.worktree"):
+        named = _hooks_path(read_small(path, LARGEST_SETTINGS) or b"") or named
+    if not named:
+        return None
+    # Which folder is the user's home is not known here: it is one of those above, if it counts.
+    homes = _upwards(repository.top) if named.startswith("~/") else (repository.top,)
+    found = {os.path.normpath(os.path.join(home, named.removeprefix("~/"))) for home in homes}
+    return HookFolder(repository.top, frozenset(found | set(map(os.path.realpath, found))))
+
+
+def _hooks_path(settings: bytes) -> str:
+    found, is_core = "", False
+    for line in os.fsdecode(settings).splitlines():
+        header = _HEADER.match(line)
+        if header is not None:
+            is_core, line = header[1].strip().lower() == "core", line[header.end() :]
+        if is_core and (setting := _HOOKS_PATH.match(line)):
+            found = (setting[1] if setting[1] is not None else setting[2]).strip()
+    return found
 
 
 def may_be_record(path: str) -> bool:

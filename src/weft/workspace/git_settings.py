@@ -43,6 +43,11 @@ _FIRST: Final = {
 """What `git init` writes; later none of it is to change."""
 
 
+def is_plain_address(url: str) -> bool:
+    """Whether an address names no program and no option of one."""
+    return _ADDRESS.fullmatch(url) is not None
+
+
 def only_plain(before: bytes, after: bytes, may_clone: Callable[[str], bool] | None = None) -> bool:
     """True when all that differs between two states of a `config`, of which the first may be empty,
     is what branches follow and settings that name nothing.

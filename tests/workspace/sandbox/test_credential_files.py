@@ -24,6 +24,29 @@ def test_the_table_is_long_and_its_paths_are_below_the_home_folder() -> None:
         assert ".." not in path.split("/")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".codex/auth.json", ".claude/.credentials.json", ".local/share/opencode/auth.json"),
+        *(
+            ".aws/credentials",
+            ".config/gcloud/x",
+            ".azure/x",
+            ".kube/config",
+            ".docker/config.json",
+        ),
+        *(".config/google-chrome/x", ".mozilla/firefox/x", ".config/BraveSoftware/x"),
+        *(".password-store/x", ".config/Bitwarden/x", ".config/op/x", ".local/share/keyrings/x"),
+        *(".ssh/id_rsa", ".gnupg/x", ".netrc", ".npmrc", ".pypirc", ".git-credentials"),
+        *(".config/gh/hosts.yml", ".vault-token", ".pgpass"),
+    ],
+)
+def test_what_was_promised_by_name_is_in_the_table(path: str) -> None:
+    # The other tests go over the table, and would not miss a row.
+    folders = tuple(row for row, *_ in ROWS if row.endswith("/"))
+    assert path in {row for row, *_ in ROWS} or path.startswith(folders)
+
+
 def test_every_row_is_a_secret_in_a_project_too_and_the_files_around_it_are_not() -> None:
     names = SecretNames()
     for path, *_ in ROWS:
@@ -97,3 +120,23 @@ def test_a_project_inside_such_a_folder_is_not_hidden_from_its_own_commands(
     (tmp_path / ".chef" / "cookbook").mkdir(parents=True)
     assert f"{home}/.chef" in HiddenPaths(home).of_machine([f"{home}/elsewhere"])
     assert f"{home}/.chef" not in HiddenPaths(home).of_machine([f"{home}/.chef/cookbook"])
+
+
+def test_a_project_inside_a_folder_of_ours_sees_nothing_else_of_it(tmp_path: Path) -> None:
+    ours = tmp_path / "weft"
+    project = ours / "workspaces" / "ses_a" / "1" / "shop"
+    beside = ("server", "workspaces/ses_b", "workspaces/ses_a/made.json", "workspaces/ses_a/2")
+    for folder in (project, *(ours / name for name in beside)):
+        folder.mkdir(parents=True)
+    (ours / "unattended.key").write_text("key")
+    (ours / "here").symlink_to(project)
+    hidden_paths = HiddenPaths(str(tmp_path / "home"), folders=[str(ours)])
+    expected = {str(ours / name) for name in ("unattended.key", *beside)}
+    assert set(hidden_paths.of_machine([str(project)])) == expected
+    assert hidden_paths.of_machine([str(tmp_path)]) == [str(ours)]
+    assert hidden_paths.of_machine([str(project), str(ours)]) == []
+    before = hidden_paths.stamp()
+    (ours / "later.key").write_text("key")
+    os.utime(ours, ns=(1, 1))  # as if it were later: the clock of a disk has steps
+    assert hidden_paths.stamp() != before
+    assert str(ours / "later.key") in hidden_paths.of_machine([str(project)])

@@ -91,3 +91,26 @@ async def test_what_git_sets_up_under_another_name_reaches_the_project(
             assert git(there.project / "b", "rev-parse", "main") == git(
                 there.project, "rev-parse", "main"
             )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo touch ran >> tools/hooks/pre-commit",
+        "echo touch ran > x; mv x tools/hooks/pre-commit; chmod +x tools/hooks/pre-commit",
+        "mv tools/hooks old; mkdir tools/hooks; cp old/pre-commit tools/hooks/post-commit",
+        "rm tools/hooks/pre-commit",
+    ],
+)
+async def test_no_command_changes_hooks_wherever_the_repository_has_them(
+    tmp_path: Path, line: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        there.write("tools/hooks/pre-commit", "#!/bin/sh\n")
+        git(there.project, "config", "core.hooksPath", "tools/hooks")
+        result = await there.shell(f"{line}; echo 1 > tools/free")
+        assert "git would obey it there" in "".join(result.remarks)
+        assert [each.name for each in (there.project / "tools/hooks").iterdir()] == ["pre-commit"]
+        assert (there.project / "tools/hooks/pre-commit").read_text() == "#!/bin/sh\n"
+        assert (there.project / "tools/free").read_text() == "1\n"

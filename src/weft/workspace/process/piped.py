@@ -112,6 +112,19 @@ class PipedProgram:
             with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
                 file.write(str(_FIRST_TO_GO))
 
+    def ask_to_end(self) -> None:
+        """Ask it, and all it started, to end (SIGTERM).
+
+        What holds it in a namespace of its own is not asked: its end is the death of all in it.
+        """
+        if self._process.returncode is not None:
+            return
+        family = family_of(self._process.pid)
+        for handle in _handles_of(family if self.shares_pids else family[1:]):
+            with suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+            os.close(handle)
+
     async def kill(self) -> None:
         """End it at once with all that it started, and give everything back; shielded."""
         with anyio.CancelScope(shield=True):

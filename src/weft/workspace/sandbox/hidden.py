@@ -34,11 +34,17 @@ class HiddenPaths:
         self._stamp: tuple[int, ...] = ()
         """Taken before those two were looked up."""
         self._listed: dict[str, tuple[int, list[str], list[str]]] = {}
+        self._ours: set[str] = set()
+        """What is hidden besides those that are named in the table."""
+        self._opened: dict[str, None] = {}
+        """Folders of ours that a project lies in: what comes to be in them is hidden as well."""
         self.add(folders)
 
     def add(self, paths: Iterable[str]) -> None:
         """Hide these files and folders as well."""
-        self._folders += [path for path in dict.fromkeys(paths) if path not in self._folders]
+        given = dict.fromkeys(paths)
+        self._ours.update(given)
+        self._folders += [path for path in given if path not in self._folders]
         self._look_again()
 
     def of_machine(self, roots: Sequence[str]) -> list[str]:
@@ -46,13 +52,34 @@ class HiddenPaths:
 
         Never a folder that a project lies in, nor what is shown on purpose.
         """
-        # A project below a secret folder would vanish if that folder were hidden; the user chose to
-        # work there, so it stays visible.
-        return [
-            path
-            for path in self._present
-            if not self._is_shown(path) and not any(_is_in(root, path) for root in roots)
-        ]
+        found: list[str] = []
+        for path in self._present:
+            inside = [root for root in roots if _is_in(root, path)]
+            if self._is_shown(path):
+                continue
+            if not inside:
+                found.append(path)
+            elif path in self._ours:
+                # A session that came from another host works in a folder of ours.
+                found += self._beside(path, inside)
+            # Else it is a secret folder of the user's, who chose to work there: it stays visible.
+        return found
+
+    def _beside(self, folder: str, roots: Sequence[str]) -> list[str]:
+        """All that a folder of ours holds but the ways to the projects in it."""
+        if folder in roots:
+            return []
+        self._opened[folder] = None
+        found: list[str] = []
+        for name in sorted(os.listdir(folder)):
+            path = f"{folder}/{name}"
+            # A link is hidden where it leads to, which must not be where a project lies.
+            inside = [root for root in roots if _is_in(root, os.path.realpath(path))]
+            if not inside:
+                found.append(path)
+            elif not os.path.islink(path):
+                found += self._beside(path, inside)
+        return found
 
     def stamp(self) -> tuple[int, ...]:
         """Changes when something has come to be that is to be hidden, or when more is to be."""
@@ -63,7 +90,8 @@ class HiddenPaths:
     def _times(self) -> tuple[int, ...]:
         # The time of a folder changes when a name comes or goes in it: a stat for each folder that
         # is there instead of one for each of the many files.
-        return (len(self._folders), *(_changed(folder) for folder in self._watched))
+        watched = (*self._watched, *self._opened)
+        return (len(self._folders), *(_changed(folder) for folder in watched))
 
     def _look_again(self) -> None:
         named = (*self._folders, *self._files)

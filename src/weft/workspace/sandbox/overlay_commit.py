@@ -20,7 +20,7 @@ from weft.errors import ToolError
 from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.git_repository import may_be_record
+from weft.workspace.git_repository import find_hook_folder, may_be_record
 from weft.workspace.history.watchers import note_own_write
 from weft.workspace.sandbox.content_match import looks_same
 from weft.workspace.sandbox.merge import merge
@@ -538,7 +538,23 @@ def _repositories(paths: Sequence[str], root: str, upper: str) -> list[str]:
 
 
 def _planted(root: str, upper: str, steps: Sequence[ApplyStep]) -> set[str]:
-    """The parts of repositories under other names that git would obey."""
+    """Hooks outside of `.git`, and the parts of repositories under other names that git would
+    obey.
+    """
+    return _hooks(root, steps) | _other_repositories(root, upper, steps)
+
+
+def _hooks(root: str, steps: Sequence[ApplyStep]) -> set[str]:
+    # Of the repository as it is: a command that names another folder for them does not get so far.
+    folder = find_hook_folder(root) if steps else None
+    if folder is None:
+        return set()
+    top = root.rstrip("/")
+    changes = [step for step in steps if step.do != "touch"]
+    return {step.path for step in changes if folder.hold(f"{top}/{step.path}")}
+
+
+def _other_repositories(root: str, upper: str, steps: Sequence[ApplyStep]) -> set[str]:
     if not any(MAY_BE_PART.search(step.path) for step in steps):
         return set()
     from weft.workspace.sandbox.repository.planted_repositories import planted  # few have any

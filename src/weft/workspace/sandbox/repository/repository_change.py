@@ -44,7 +44,8 @@ MOST_READ: Final = 100
 """Loose objects of one command that are read, which takes some 5 ms."""
 _MERGED_ONLY: Final = ("refs/heads/", "refs/tags/", "refs/notes/")
 _COPIES: Final = ("refs/remotes/",)
-"""Refs that repeat what another repository has: `git fetch --prune` takes them away."""
+"""Refs that repeat what another repository has: `git fetch --prune` takes them away without a
+question, and a rewind brings them back: that repository may have lost what they name."""
 
 
 class RefLosses(msgspec.Struct, kw_only=True):
@@ -230,12 +231,14 @@ class RepositoryChange:
         losses = self.losses
         for name in names:
             old, new = self.before.ref(name), self.after.ref(name)
-            if old is None or old == new or not is_oid(old) or name.startswith(_COPIES):
+            if old is None or old == new or not is_oid(old):
                 continue
             if name == STASH:
                 continue  # its reflog is the list of stashes: see `_dropped_stashes`
             if new is None:
                 losses.gone[name] = old
+            if name.startswith(_COPIES):
+                continue
             if new is None and name.startswith(_MERGED_ONLY):
                 losses.unmerged[name] = old
             else:

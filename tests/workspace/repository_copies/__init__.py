@@ -1,0 +1,1 @@
+"""Repositories that go to another machine."""
