@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,14 @@ def test_a_server_is_added_listed_shown_and_removed(weft: WeftProgram) -> None:
     weft.run("mcp", "remove", "time")
     weft.run("mcp", "remove", "all")
     assert json.loads(weft.run("mcp", "--json").stdout) == []
+
+
+def test_a_program_that_is_not_there_is_named_when_it_is_added(weft: WeftProgram) -> None:
+    told = weft.run("mcp", "add", "files", "--", "no-such-program", "x").stderr
+    assert "added files to" in told
+    assert "there is no program 'no-such-program' on PATH: install it" in told
+    for place, command in enumerate(("sh", "./tools/run.sh", "${RUNNER}")):
+        assert "on PATH" not in weft.run("mcp", "add", f"s{place}", "--", command).stderr
 
 
 def test_a_server_at_an_address_is_added_and_its_headers_are_not_shown(weft: WeftProgram) -> None:
@@ -94,6 +103,24 @@ def test_a_server_of_the_project_is_allowed_and_the_answer_forgotten(weft: WeftP
     assert "needs_trust" in weft.run("mcp").stdout
 
 
+def test_a_project_does_not_take_the_place_of_the_users_own_server(weft: WeftProgram) -> None:
+    """Nor does it switch it off by naming one that nobody would agree to."""
+
+    def row() -> tuple[str, str, str]:
+        (found,) = json.loads(weft.run("mcp", "--json").stdout)
+        return found["scope"], found["shown"], found["state"]
+
+    weft.run("mcp", "add", "-s", "user", "guard", "--", "mine")
+    (weft.project / ".mcp.json").write_text('{"mcpServers": {"guard": {"command": "theirs"}}}')
+    assert row() == ("user", "mine", "not started")
+    weft.run("mcp", "refuse", "guard")
+    assert row() == ("user", "mine", "not started")
+    weft.run("mcp", "allow", "guard")
+    assert row() == ("project", "theirs", "not started")
+    (weft.project / ".mcp.json").write_text('{"mcpServers": {"guard": {"command": "other"}}}')
+    assert row() == ("user", "mine", "not started")
+
+
 def test_a_single_run_says_which_servers_it_leaves_out(weft: WeftProgram) -> None:
     (weft.project / ".mcp.json").write_text('{"mcpServers": {"s": {"command": "x"}}}')
     done = weft.call("-p", "hi", "-m", "scripted:x")
@@ -118,6 +145,129 @@ def test_servers_of_other_agents_are_shown_and_only_then_written(weft: WeftProgr
         ("o", "user", "o 2"),
         ("v", "user", "v 1"),
     ]
+
+
+CODEX = """
+[mcp_servers.docs]
+url = "https://docs.example/mcp"
+bearer_token_env_var = "DOCS_KEY"
+http_headers = { "X-Team" = "a" }
+env_http_headers = { "X-Key" = "OTHER_KEY" }
+tool_timeout_sec = 90
+[mcp_servers.local]
+command = "npx"
+args = ["-y", "local"]
+env = { A = "1" }
+env_vars = ["LOCAL_KEY"]
+startup_timeout_sec = 7.5
+required = true
+[mcp_servers.off]
+command = "x"
+enabled = false
+[mcp_servers.guarded]
+command = "x"
+disabled_tools = ["drop"]
+"""
+VSCODE = """{
+  // what the team uses
+  "inputs": [{"type": "promptString", "id": "api-key", "password": true}],
+  "servers": {
+    "v": {
+      "type": "stdio",
+      "command": "${workspaceFolder}/v",
+      "args": ["--key", "${input:api-key}", "https://x/*y*/"], /* more */
+      "env": {"B": "${env:HOME_OF_B}"},
+      "envFile": ".env",
+    },
+  },
+}"""
+OPENCODE = """{
+  "mcp": {
+    "o": {"type": "local", "command": ["o", "2"], "environment": {"A": "{env:A_KEY}"}},
+    "r": {"type": "remote", "url": "https://r.example", "headers": {"K": "{env:R}"}, "oauth": {}},
+    "f": {"type": "local", "command": ["f", "{file:~/.key}"]},
+  }
+}"""
+CLAUDE = {"c": {"type": "http", "url": "https://c.example", "headers": {"A": "${C:-d}"}}}
+
+
+def test_what_four_agents_have_means_the_same_here(weft: WeftProgram) -> None:
+    local = {"projects": {str(weft.project): {"mcpServers": {"l": {"command": "l"}}}}}
+    files = {
+        weft.home / ".codex/config.toml": CODEX,
+        weft.project / ".vscode/mcp.json": VSCODE,
+        weft.home / ".config/opencode/opencode.jsonc": OPENCODE,
+        weft.home / ".claude.json": json.dumps({"mcpServers": CLAUDE, **local}),
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    told = {
+        source: weft.run("mcp", "import", source, "--yes").stderr
+        for source in ("codex", "vscode", "opencode", "claude")
+    }
+    kept = json.loads((weft.config / "mcp.json").read_text())["mcpServers"]
+    assert kept == {
+        "docs": {
+            "url": "https://docs.example/mcp",
+            "headers": {
+                "X-Team": "a",
+                "X-Key": "${OTHER_KEY}",
+                "Authorization": "Bearer ${DOCS_KEY}",
+            },
+            "timeout": 90_000,
+        },
+        "local": {
+            "command": "npx",
+            "args": ["-y", "local"],
+            "env": {"A": "1", "LOCAL_KEY": "${LOCAL_KEY}"},
+            "startupTimeout": 7_500,
+        },
+        "off": {"command": "x", "disabled": True},
+        "v": {
+            "type": "stdio",
+            "command": "./v",
+            "args": ["--key", "${API_KEY}", "https://x/*y*/"],
+            "env": {"B": "${HOME_OF_B}"},
+        },
+        "o": {"type": "local", "command": "o", "args": ["2"], "env": {"A": "${A_KEY}"}},
+        "r": {"type": "remote", "url": "https://r.example", "headers": {"K": "${R}"}},
+        "c": CLAUDE["c"],
+        "l": {"command": "l"},
+    }
+    assert "left out guarded: its key 'disabled_tools' is not supported here" in told["codex"]
+    assert "left out f: {file:~/.key} has no meaning here" in told["opencode"]
+    assert "local: required does nothing here" in told["codex"]
+    assert "docs: it needs the variables OTHER_KEY, DOCS_KEY" in told["codex"]
+    assert "v: envFile does nothing here" in told["vscode"]
+    assert "v: it needs the variables API_KEY, HOME_OF_B" in told["vscode"]
+
+
+@pytest.mark.parametrize("content", ["/* " * 200_000, "[" * 100_000, '{"servers": {"a": 1}}', ""])
+def test_a_file_of_another_agent_that_is_none_is_refused_at_once(
+    weft: WeftProgram, content: str
+) -> None:
+    path = weft.project / ".vscode" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(content)
+    done = weft.call("mcp", "import", "vscode")
+    is_empty = content.startswith("{")
+    assert done.returncode == (0 if is_empty else 2)
+    assert ("no MCP server stands there" if is_empty else "cannot read") in done.stderr
+
+
+def test_a_pipe_is_no_file_of_another_agent(weft: WeftProgram) -> None:
+    (weft.project / ".vscode").mkdir()
+    os.mkfifo(weft.project / ".vscode" / "mcp.json")
+    done = weft.call("mcp", "import", "vscode")
+    assert (done.returncode, "no plain file" in done.stderr) == (2, True)
+
+
+def test_what_is_imported_is_looked_for_in_the_project(weft: WeftProgram, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "opencode.json").write_text(OPENCODE)
+    assert "r: https://r.example" in weft.run("mcp", "import", "opencode", "-C", str(other)).stderr
 
 
 def test_a_rule_for_a_server_that_is_not_configured_is_refused(weft: WeftProgram) -> None:
@@ -154,6 +304,26 @@ async def test_the_chat_asks_about_servers_of_the_project_and_shows_what_would_r
 
 def _rows(blocks: list[TableBlock]) -> list[tuple[str, ...]]:
     return [tuple(row) for block in blocks for row in block.rows]
+
+
+def test_all_that_a_project_would_have_run_is_told() -> None:
+    question = ServerQuestion(
+        name="s",
+        shown="node ok.js",
+        variables=("KEY",),
+        environ=("NODE_OPTIONS=--require\n./evil.js",),
+        headers=(),
+        is_remote=False,
+        network=True,
+        is_sandboxed=False,
+        had_answer=False,
+        replaces_own=True,
+    )
+    assert question_line(question) == (
+        "this project names s, which would run `node ok.js`, WITHOUT the sandbox, with "
+        "NODE_OPTIONS=--require<newline>./evil.js, in the place of your own server of this name "
+        "and get your variables KEY; /mcp allow s lets it"
+    )
 
 
 @pytest.mark.parametrize(

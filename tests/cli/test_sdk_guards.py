@@ -650,3 +650,26 @@ def test_the_model_knows_nothing_of_the_dialect(weft: WeftProgram) -> None:
     [result] = [each for each in driver.until("result") if each["type"] == "user"]
     assert "There is no tool 'Bash'" in result["message"]["content"][0]["content"]
     assert driver.end() == 0
+
+
+DEEP = "[" * 5_000 + "]" * 5_000
+WRONG_LINES = {
+    "nested too deeply": control("a", subtype="initialize").replace("}", f',"hooks":{DEEP}}}', 1),
+    "a request whose kind is a list": control("a", subtype=["initialize"]),
+    "more servers than there may be": control(
+        "a", subtype="mcp_set_servers", servers={f"s{n}": {"command": "x"} for n in range(101)}
+    ),
+    "more servers inside than there may be": control(
+        "a", subtype="initialize", sdkMcpServers=[f"s{n}" for n in range(101)]
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_LINES)
+def test_no_line_of_a_program_ends_the_session(weft: WeftProgram, wrong: str) -> None:
+    driver = SdkDriver(weft, "-m", weft.script("Fine."))
+    driver.send(WRONG_LINES[wrong])
+    said = driver.until("system/e" if "deeply" in wrong else "control_response")
+    assert "error" in json.dumps(said[-1])
+    assert driver.control(subtype="mcp_status")["subtype"] == "success"
+    driver.end()

@@ -66,6 +66,17 @@ def test_an_option_that_restricts_and_is_not_done_ends_with_exit_2(
     assert not done.stdout
 
 
+@pytest.mark.parametrize("kind", [{"type": "http", "url": "https://x.example"}, {"type": "sdk"}])
+def test_permissions_of_a_servers_tools_that_are_not_done_end_with_exit_2(
+    weft: WeftProgram, kind: dict[str, str]
+) -> None:
+    tools = [{"name": "drop", "permission_policy": "always_deny"}]
+    config = json.dumps({"mcpServers": {"x": {**kind, "tools": tools}}})
+    done = weft.call(*PLAIN, "-m", weft.script("x"), "--mcp-config", config)
+    assert done.returncode == 2, done.stderr
+    assert "'tools' is not supported here" in done.stderr
+
+
 def test_a_plugin_with_hooks_is_refused_and_one_without_is_said_to_do_nothing(
     weft: WeftProgram,
 ) -> None:

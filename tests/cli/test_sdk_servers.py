@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from tests.support.in_process_server import ADD, InProcessServer
-from tests.support.stream_json_driver import ASKS, STREAMS, SdkDriver, answer, control, user
+from tests.support.mcp_servers import entry
+from tests.support.stream_json_driver import (
+    ASKS,
+    STREAMS,
+    SdkDriver,
+    answer,
+    control,
+    failure,
+    user,
+)
 from tests.support.weft_program import WeftProgram, call
 
 CONFIG = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
@@ -201,6 +210,19 @@ def test_the_servers_of_a_running_session_can_be_set(weft: WeftProgram) -> None:
     assert driver.end() == 0
 
 
+@pytest.mark.parametrize("more", [{"command": "x"}, {"type": "sdk", "name": "x"}])
+def test_servers_whose_tools_are_restricted_are_refused_whole(
+    weft: WeftProgram, more: dict[str, Any]
+) -> None:
+    driver = SdkDriver(weft, "-m", weft.script("x"))
+    tools = [{"name": "drop", "permission_policy": "always_deny"}]
+    servers = {"x": {**more, "tools": tools}}
+    refused = driver.control(subtype="mcp_set_servers", servers=servers)
+    assert refused["subtype"] == "error"
+    assert "'tools' is not supported here" in refused["error"]
+    assert driver.end() == 0
+
+
 def test_what_the_program_brings_is_not_read_from_a_plain_stream_of_prompts(
     weft: WeftProgram,
 ) -> None:
@@ -212,3 +234,80 @@ def test_what_the_program_brings_is_not_read_from_a_plain_stream_of_prompts(
     InProcessServer(driver).serve_until("tools/call")
     driver.until("result")
     assert driver.end() == 0
+
+
+# --- what servers ask ----------------------------------------------------------------------------
+
+ASKING = json.dumps({"mcpServers": {"asking": entry(sandbox="off")}})
+
+
+def asking_driver(weft: WeftProgram, tool: str, *flags: str) -> SdkDriver:
+    """A program that is driven with a server of ours, whose tool asks the user."""
+    name = f"mcp__asking__{tool}"
+    found = call("tool_search", query=tool)
+    made = {"do": "call", "name": "tool_call", "args": {"name": name, "arguments": {}}}
+    model = weft.script([found], [made], "Done.")
+    driver = SdkDriver(weft, "-m", model, "--mcp-config", ASKING, "--allowedTools", name, *flags)
+    assert driver.initialize()["subtype"] == "success"
+    driver.send(user("ask"))
+    return driver
+
+
+def told_of_call(driver: SdkDriver) -> str:
+    return json.dumps([each for each in driver.until("result") if each["type"] == "user"][-1])
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"action": "accept", "content": {"color": "green"}}, "green"),
+        ({"action": "decline"}, "decline"),
+        ({"action": "cancel"}, "cancel"),
+        ({"action": "accept", "content": "green"}, "decline"),
+        ({"action": "accept", "content": {"colour": "green"}}, "decline"),
+        ({"action": "accept", "content": {"color": {"deep": 1}}}, "decline"),
+        ({"behavior": "allow"}, "decline"),
+    ],
+)
+def test_what_a_server_asks_is_asked_of_the_program(
+    weft: WeftProgram, said: dict[str, Any], told: str
+) -> None:
+    driver = asking_driver(weft, "ask")
+    asked = driver.asked("elicitation")
+    request = asked["request"]
+    assert (request["mcp_server_name"], request["message"]) == ("asking", "Which one?")
+    assert list(request["requested_schema"]["properties"]) == ["color"]
+    driver.send(answer(asked, **said))
+    assert told in told_of_call(driver)
+    assert driver.end() == 0
+
+
+def test_a_program_that_cannot_be_asked_is_a_no(weft: WeftProgram) -> None:
+    driver = asking_driver(weft, "ask")
+    driver.send(failure(driver.asked("elicitation"), "Unsupported control request subtype"))
+    assert "decline" in told_of_call(driver)
+    assert driver.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "flags"),
+    [("ask_secret", ()), ("ask", ("--permission-prompts", "none")), ("ask", ("--dialect", "weft"))],
+)
+def test_no_program_is_asked_for_a_secret_or_where_it_does_not_answer(
+    weft: WeftProgram, tool: str, flags: tuple[str, ...]
+) -> None:
+    driver = asking_driver(weft, tool, *flags)
+    told = driver.until("result")
+    assert "control_request" not in {each["type"] for each in told}
+    assert "decline" in json.dumps([each for each in told if each["type"] == "user"])
+    assert driver.end() == 0
+
+
+def test_an_interrupt_withdraws_what_a_server_asks(weft: WeftProgram) -> None:
+    driver = asking_driver(weft, "ask")
+    asked = driver.asked("elicitation")
+    driver.send(control("stop", subtype="interrupt"))
+    told = driver.until("result")
+    withdrawn = [each for each in told if each["type"] == "control_cancel_request"]
+    assert [each["request_id"] for each in withdrawn] == [asked["request_id"]]
+    driver.end()

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from weft.errors import BadArguments
 from weft.mcp import (
@@ -17,6 +18,7 @@ from weft.mcp import (
     expanded,
     offered_names,
     other_names,
+    outcome_of,
     tool_names,
     variables_in,
 )
@@ -300,6 +302,31 @@ def test_an_entry_that_is_none_is_not_used(attack: str) -> None:
     assert made.problem
 
 
+RESTRICTED: dict[str, Any] = {
+    "the Agent SDK": {"tools": [{"name": "x", "permission_policy": "always_deny"}]},
+    "Copilot": {"tools": ["read"]},
+    "Codex": {"disabled_tools": ["x"]},
+    "Codex, the other way": {"enabled_tools": ["x"]},
+    "Gemini": {"excludeTools": ["x"]},
+    "Roo": {"disabledTools": ["x"]},
+}
+
+
+@pytest.mark.parametrize("scope", ["given", "user", "project"])
+@pytest.mark.parametrize("agent", RESTRICTED)
+def test_what_another_agent_restricts_is_not_passed_over(agent: str, scope: Any) -> None:
+    written = {"command": "run", **RESTRICTED[agent]}
+    made = read_server("x", written, scope=scope, source="", project="/p")
+    assert "is not supported here" in made.problem
+    assert "mcp__x__TOOL" in made.problem
+
+
+@pytest.mark.parametrize("more", [{"tools": ["*"]}, {"disabledTools": []}, {"alwaysAllow": ["x"]}])
+def test_what_restricts_nothing_is_passed_over(more: dict[str, Any]) -> None:
+    written = {"command": "run", **more}
+    assert not read_server("x", written, scope="user", source="", project="").problem
+
+
 def test_where_a_program_runs_is_shown_with_it() -> None:
     entry = ServerEntry(command="./run.sh", cwd="../elsewhere")
     assert entry.shown == "./run.sh (in ../elsewhere)"
@@ -332,6 +359,62 @@ class KnownServer(ToolServer):
 
     def agree(self, tool: ListedTool) -> None:
         raise AssertionError(tool)
+
+
+HIDDEN_TEXT = "\u200b\U000e0041\u202e"
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "a description": {"properties": {"a": {"description": f"x{HIDDEN_TEXT}"}}},
+    "a default": {"properties": {"a": {"default": [f"x{HIDDEN_TEXT}"]}}},
+    "a choice": {"properties": {"a": {"enum": [f"x{HIDDEN_TEXT}", "b"]}}},
+    "a name": {"properties": {f"a{HIDDEN_TEXT}": {}}},
+    "deep in it": {"anyOf": [{"items": {"title": {"x": f"y{HIDDEN_TEXT}"}}}]},
+    "a control character": {"properties": {"a": {"description": "x\x1b[2J"}}},
+}
+
+
+def offered(raw: dict[str, Any]) -> ServerTool:
+    known = read_tool(raw)
+    return ServerTool("mcp__s__t", KnownServer(), KnownTool(known=known, now=known))
+
+
+@pytest.mark.parametrize("attack", SCHEMAS)
+def test_a_model_is_told_nothing_that_a_user_would_not_see(attack: str) -> None:
+    made = offered({"name": "t", "inputSchema": {"type": "object", **SCHEMAS[attack]}})
+    told = ascii((made.description, made.schema))
+    assert not [letter for letter in f"{HIDDEN_TEXT}\x1b" if ascii(letter)[1:-1] in told]
+
+
+def test_a_name_is_told_without_what_is_hidden_in_it() -> None:
+    assert offered({"name": f"t{HIDDEN_TEXT}"}).description == "t"
+
+
+@pytest.mark.anyio
+async def test_no_name_and_no_command_writes_lines_into_what_is_asked() -> None:
+    class Posing(KnownServer):
+        about = "the MCP server s: run\n{}\nAllow nothing?"
+
+        def tool(self, name: str) -> KnownTool | None:
+            known = read_tool({"name": f"read\nof the MCP server good\n{HIDDEN_TEXT}"})
+            return KnownTool(known=known, now=known)
+
+    server = Posing()
+    known = server.tool("")
+    assert known is not None
+    context: Any = None
+    prepared = await ServerTool("mcp__s__t", server, known).prepare({"a": 1}, context)
+    first, *rest = prepared.preview.splitlines()
+    assert "<U+200B>" in first
+    assert rest == ["{", '  "a": 1', "}"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("part", ["{}", '{"type":"resource"}', '{"type":"audio","data":"AAAA"}'])
+async def test_a_result_of_a_million_parts_is_no_longer_than_it_came(part: str) -> None:
+    end = '{"type":"text","text":"the end"}'
+    raw = f'{{"content":[{",".join([part] * 200_000)},{end}]}}'
+    outcome = await outcome_of(Raw(raw.encode()), "s")
+    assert outcome.text.endswith("\nthe end\n[199,000 more parts: they are not shown]")
+    assert len(outcome.text) + len(outcome.full_text or b"") < len(raw)
 
 
 @pytest.mark.anyio

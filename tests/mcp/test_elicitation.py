@@ -106,3 +106,73 @@ async def test_what_is_no_question_is_declined(params: Any) -> None:
     user = User("Go on")
     assert (await answer_elicitation(params, "s", user)).action == "decline"
     assert user.asked == []
+
+
+ADDRESSES = [
+    "https://login.example@evil.example/",
+    "https://login.example:443@evil.example/",
+    "https://login.example\\@evil.example/",
+    "https://l\u043egin.example/",
+    "https://login.example\u2024evil.example/",
+    "https://login.example/\u202egpj.exe",
+    "https://login.example /",
+    "https://login.example/\n",
+    "https:///evil.example",
+    "https://?login.example",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    "vscode://evil/x",
+    "HTTPS://x" + "y" * 5_000,
+]
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+async def test_no_address_is_shown_that_looks_like_another(url: str) -> None:
+    user = User("Go on")
+    params = {"mode": "url", "message": "Log in", "url": url, "elicitationId": "1"}
+    assert (await answer_elicitation(params, "s", user)).action == "decline"
+    assert not user.asked
+
+
+async def test_an_address_is_shown_whole_with_the_host_that_it_leads_to() -> None:
+    user = User("Go on")
+    url = "https://login.example:8443/a?next=https://me@other.example"
+    params = {"mode": "url", "message": "Log in", "url": url, "elicitationId": "1"}
+    assert (await answer_elicitation(params, "s", user)).action == "accept"
+    assert user.asked[0].text.endswith(
+        f"open this address of login.example:8443 in a browser:\n{url}"
+    )
+
+
+async def test_the_name_of_a_server_makes_nothing_a_secret() -> None:
+    user = User("green")
+    schema = {"type": "object", "properties": {"color": {"type": "string"}}}
+    params = {"message": "Which one?", "requestedSchema": schema}
+    assert (await answer_elicitation(params, "token-shop", user)).action == "accept"
+
+
+SECRETS = [
+    *("password", "pass\u200bword", "pass word", "pass_word", "pass-word", "Pass.Word", "passWord"),
+    *("\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44", "p\u0430ssword", "p a s s w o r d"),
+    *("pin_code", "PIN", "cardPin", "your-otp", "accessKey", "mnemonic", "recovery phrase"),
+    *("verificationCode", "one-time code", "card number", "Passwort", "contrase\u00f1a", "CVV2"),
+]
+
+
+@pytest.mark.parametrize("place", ["name", "title", "description", "message"])
+@pytest.mark.parametrize("word", SECRETS)
+async def test_no_spelling_of_a_secret_is_asked_for(word: str, place: str) -> None:
+    user = User("hunter2")
+    field = {"type": "string", **({place: f"Your {word}"} if place != "message" else {})}
+    name = word if place == "name" else "x"
+    message = f"Type your {word}" if place == "message" else "Which one?"
+    schema = {"type": "object", "properties": {name: field}}
+    params = {"message": message, "requestedSchema": schema}
+    assert (await answer_elicitation(params, "s", user)).action == "decline"
+    assert not user.asked
+
+
+@pytest.mark.parametrize("word", ["spinning", "opinion", "color", "passage", "compass", "keyboard"])
+async def test_what_only_resembles_a_secret_is_asked_for(word: str) -> None:
+    user = User("green")
+    assert (await form(user, **{word: {"type": "string", "title": word}})).action == "accept"

@@ -79,6 +79,15 @@ async def test_an_answer_that_broke_off_is_taken_up_where_it_was() -> None:
         assert resumed[0].headers["mcp-session-id"] == "session-1"
 
 
+async def test_a_server_that_is_gone_when_its_answer_is_taken_up_fails_the_call() -> None:
+    scripted = ScriptedHttpServer("resumes", "resets_resume")
+    async with http_served(scripted) as (server, _):
+        with pytest.raises(FinalToolError, match="whether the call took effect is not known"):
+            await called(server)
+        scripted.traps.clear()
+        assert (await called(server, text="b")).text.endswith("echo: b")
+
+
 async def test_an_answer_that_comes_by_the_servers_own_stream_is_taken() -> None:
     # Its own stream is there before the first call: what it asks during the call may come by it.
     async with http_served(ScriptedHttpServer("by_own_stream")) as (server, _):
@@ -205,7 +214,9 @@ async def test_a_server_that_wants_a_login_says_how_and_is_asked_again_after_it(
     login = Renewable("")
     async with http_served(scripted, authorization=login) as (server, _):
         for _ in range(8):  # more often than it may crash
-            with pytest.raises(FinalToolError, match="`weft mcp login scripted` logs in"):
+            with pytest.raises(
+                FinalToolError, match="wants a login: `weft mcp login scripted` logs in"
+            ):
                 await called(server)
             assert server.state == "needs_login"
         login.values = ["Bearer good"]
@@ -239,6 +250,14 @@ async def test_headers_of_the_entry_go_with_every_request() -> None:
         assert {each.headers.get("x-team") for each in listening.asked} == {"a"}
 
 
+async def test_a_header_that_holds_another_is_refused_with_a_sentence() -> None:
+    headers = (("X-Key", "a\r\nX-Evil: b"),)
+    async with http_served(ScriptedHttpServer(), headers=headers) as (server, listening):
+        with pytest.raises(FinalToolError, match="a header holds a line break"):
+            await called(server)
+        assert listening.asked == []
+
+
 async def test_a_server_that_has_moved_is_followed_on_the_same_machine_alone() -> None:
     async with http_served(ScriptedHttpServer("moved")) as (server, _):
         assert (await called(server, text="b")).text.endswith("echo: b")
@@ -247,6 +266,12 @@ async def test_a_server_that_has_moved_is_followed_on_the_same_machine_alone() -
         with pytest.raises(
             FinalToolError, match=r"moved to http://evil\.example/, which is another"
         ):
+            await called(server)
+
+
+async def test_a_server_that_has_moved_to_what_is_no_address_says_so() -> None:
+    async with http_served(ScriptedHttpServer("moved_nowhere")) as (server, _):
+        with pytest.raises(FinalToolError, match=r"moved to http://\[, which is another"):
             await called(server)
 
 

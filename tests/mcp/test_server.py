@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.mcp_servers import PATIENCE, called, served, terms
 from weft.errors import FinalToolError, RetryableToolError
+from weft.jsonrpc.peer import MOST_WAITING
 from weft.mcp import ServerRecord, outcome_of
 from weft.mcp.client import MOST_QUESTIONS
 from weft.tools import UserQuestion
@@ -102,6 +103,20 @@ async def test_a_call_that_is_silent_is_given_up_and_the_server_goes_on() -> Non
         with pytest.raises(FinalToolError, match=r"said nothing for 0\.05 seconds"):
             await server.call("echo", {}, terms(idle=0.05), start_seconds=PATIENCE)
         assert server.state == "ready"
+
+
+async def test_a_server_that_reads_no_more_is_ended_when_too_much_waits_for_it() -> None:
+    async with served("deaf") as server:
+        await server.must_be_ready(PATIENCE)
+        first = server.pid
+        big = {"text": "x" * (MOST_WAITING // 3)}
+        for args in ({}, big, big):
+            with pytest.raises(FinalToolError, match="said nothing"):
+                await server.call("echo", args, terms(idle=0.05), start_seconds=PATIENCE)
+        with pytest.raises(FinalToolError, match="it does not read what it is sent"):
+            await server.call("echo", big, terms(), start_seconds=PATIENCE)
+        await server.must_be_ready(PATIENCE)
+        assert server.pid not in (None, first)
 
 
 async def test_the_whole_time_of_a_call_is_bounded_too() -> None:

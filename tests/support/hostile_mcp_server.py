@@ -136,6 +136,9 @@ def call(number: Any, params: dict[str, Any]) -> None:
         for step in range(5_000):
             told = {"progressToken": token, "progress": step, "message": "\x1b[2Ja\nb\u202e"}
             send({"method": "notifications/progress", "params": told})
+    if "deaf" in TRAPS:
+        while True:  # and nothing is read any more
+            time.sleep(60)
     if "hang_call" in TRAPS:
         if "progress" in TRAPS:
             told = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
@@ -312,6 +315,8 @@ def main() -> None:
         write(b"Welcome!\n" * 100 + b"\n{\n}\n" + b"[" * 100_000 + b"\n")
     if "stays" in TRAPS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "tidies" in VALUES:
+        signal.signal(signal.SIGTERM, lambda number, frame: tidy())
     for line in sys.stdin.buffer:
         message = json.loads(line)
         number, params = message.get("id"), message.get("params") or {}
@@ -326,9 +331,16 @@ def main() -> None:
                 call(number, params)
             case _ if number is not None and "method" in message:
                 send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
-    if "stays" in TRAPS:
+    if "stays" in TRAPS or "tidies" in VALUES:
         while True:
             time.sleep(60)
+
+
+def tidy() -> None:
+    """What a server does that ends by a signal and not with its input."""
+    with open(VALUES["tidies"], "w") as file:
+        file.write("tidy")
+    os._exit(0)
 
 
 if __name__ == "__main__":

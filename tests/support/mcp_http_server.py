@@ -58,6 +58,8 @@ class ScriptedHttpServer:
                 await line.reply(b"", status=403, headers=head)
             elif "moved" in self.traps and asked.path == "/mcp":
                 await line.reply(b"", status=307, headers="location: /there\r\n")
+            elif "moved_nowhere" in self.traps:
+                await line.reply(b"", status=307, headers="location: http://[\r\n")
             elif "moved_away" in self.traps:
                 await line.reply(b"", status=307, headers="location: http://evil.example/\r\n")
             else:
@@ -74,7 +76,10 @@ class ScriptedHttpServer:
             await self._post(line, asked)
 
     async def _get(self, line: LoopbackConnection, asked: ReceivedRequest) -> None:
-        if place := asked.headers.get("last-event-id"):
+        place = asked.headers.get("last-event-id")
+        if place and "resets_resume" in self.traps:
+            await line.reset()
+        elif place:
             await line.start_events()
             message = result(int(place), text("resumed"))
             await line.chunk(b"id: z\ndata: " + message + b"\n\n")

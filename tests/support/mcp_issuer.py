@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import secrets
+from html import escape
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -86,6 +87,9 @@ class LoginServer:
         await reply(line, {**asked, "client_id": name}, status=201)
 
     async def _authorize(self, line: LoopbackConnection, asked: dict[str, str]) -> None:
+        if "asks_user" in self.traps and "allowed" not in asked:
+            await line.reply(_consent(asked), headers="content-type: text/html\r\n")
+            return
         back = {"state": asked["state"]}
         if "denies" in self.traps:
             back |= {"error": "access_denied", "error_description": "the user said no"}
@@ -118,6 +122,17 @@ class LoginServer:
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         is_ours = base64.urlsafe_b64encode(digest).decode().rstrip("=") == asked["code_challenge"]
         return asked.get("scope", "") if is_ours else None
+
+
+def _consent(asked: dict[str, str]) -> bytes:
+    """A page on which the user allows what was asked for."""
+    hidden = "".join(
+        f'<input type="hidden" name="{escape(name)}" value="{escape(text)}">'
+        for name, text in asked.items()
+    )
+    about = f"<h1>Let Weft use this server?</h1><p>It may: {escape(asked.get('scope', ''))}</p>"
+    button = '<button name="allowed" value="yes">Allow</button>'
+    return f'<!doctype html>{about}<form action="/authorize">{hidden}{button}</form>'.encode()
 
 
 def fields(query: str) -> dict[str, str]:

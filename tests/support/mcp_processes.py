@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import subprocess
 import sys
@@ -17,11 +18,14 @@ MOST_LOOKS = 3_000
 
 
 def bearing(word: str) -> list[int]:
-    """Handles of the processes whose command line has this word."""
+    """Handles of the processes whose command line has this word.
+
+    A program such as npm writes its command line anew, as one text with spaces between the words.
+    """
     found: list[int] = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            words = re.split(rb"[\0 ]", Path(f"/proc/{name}/cmdline").read_bytes())
             # Not the one that is told to start it, which has the word inside a longer one.
             if word.encode() in words:
                 found.append(os.pidfd_open(int(name)))

@@ -18,6 +18,7 @@ from weft.mcp.config_files import (
 )
 from weft.mcp.project_choices import Answer, ProjectChoices, shown_hash
 from weft.mcp.server_config import (
+    MOST_SERVERS,
     SCOPES,
     START_SECONDS,
     ConfiguredServer,
@@ -27,6 +28,7 @@ from weft.mcp.server_config import (
     checked_entry,
     expanded,
     name_problem,
+    restricting_key,
     variables_in,
 )
 from weft.mcp.tool_names import PREFIX, offered_names, other_names, server_of
@@ -47,6 +49,7 @@ if TYPE_CHECKING:  # loaded when a server is spoken to
     from weft.mcp.server import McpServer, ServerLink
 
 __all__ = [
+    "MOST_SERVERS",
     "PREFIX",
     "SCOPES",
     "START_SECONDS",
@@ -76,6 +79,7 @@ __all__ = [
     "other_names",
     "outcome_of",
     "pin_diff",
+    "restricting_key",
     "server_of",
     "shown_hash",
     "variables_in",

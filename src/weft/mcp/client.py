@@ -19,7 +19,12 @@ import msgspec
 from weft.errors import WeftError
 from weft.jsonrpc import ErrorAnswer
 from weft.mcp.connection import AnswerLost, McpConnection
-from weft.mcp.elicitation import AskUser, ElicitationAnswer, answer_elicitation
+from weft.mcp.elicitation import (
+    AskProgram,
+    AskUser,
+    ElicitationAnswer,
+    answer_elicitation,
+)
 from weft.mcp.param_headers import ArgumentPath, argument_headers, declared_headers
 from weft.mcp.tool_pins import MOST_NAME, without_hidden
 from weft.version import __version__
@@ -104,6 +109,8 @@ class CallTerms(msgspec.Struct, frozen=True, kw_only=True):
     """It may take so long in all, without the time that the user takes for answers."""
     ask: AskUser | None = None
     """The way to the user; None: nobody can be asked."""
+    ask_program: AskProgram | None = None
+    """The way to the program that drives us, where that is asked in the place of the user."""
     progress: Callable[[str], None] = lambda line: None
 
 
@@ -369,24 +376,27 @@ class McpClient:
             if end.kind != "input_required":
                 return raw
             with deadline.paused():
-                answers = await self._answers(end.requests or {}, deadline.terms.ask)
+                answers = await self._answers(end.requests or {}, deadline.terms)
             more = {"inputResponses": answers}
             if end.state is not None:
                 more["requestState"] = end.state
         raise WrongAnswer(f"asked for input more than {MOST_ROUNDS} times")
 
-    async def _answers(self, requests: dict[str, Any], ask: AskUser | None) -> dict[str, Any]:
+    async def _answers(self, requests: dict[str, Any], terms: CallTerms) -> dict[str, Any]:
         answers: dict[str, Any] = {}
         for key, request in requests.items():
             asked = request if isinstance(request, dict) else {}
             if asked.get("method") == "roots/list":
                 answers[key] = {"roots": [{"uri": f"file://{self._root}"}]}
             elif asked.get("method") == "elicitation/create":
-                answer = await answer_elicitation(asked.get("params"), self._name, ask)
+                answer = await self._answer(asked.get("params"), terms)
                 answers[key] = msgspec.to_builtins(answer)
             else:
                 raise WrongAnswer(f"asks for {str(asked.get('method'))[:80]!r}, which is not known")
         return answers
+
+    async def _answer(self, params: Any, terms: CallTerms) -> ElicitationAnswer:
+        return await answer_elicitation(params, self._name, terms.ask, terms.ask_program)
 
     # -- what the server asks and tells
 
@@ -397,7 +407,7 @@ class McpClient:
             return {"action": "decline"}
         deadline = next(iter(self._calls.values()))
         deadline.asked += 1
-        if deadline.terms.ask is None or deadline.asked > MOST_QUESTIONS:
+        if deadline.asked > MOST_QUESTIONS:
             return {"action": "decline"}
         answer: ElicitationAnswer | None = None
         with anyio.CancelScope() as scope:
@@ -406,7 +416,7 @@ class McpClient:
                 params = msgspec.json.decode(raw)
                 async with deadline.one_at_a_time:
                     with deadline.paused():
-                        answer = await answer_elicitation(params, self._name, deadline.terms.ask)
+                        answer = await self._answer(params, deadline.terms)
             finally:
                 deadline.questions.discard(scope)
         return {"action": "cancel"} if answer is None else msgspec.to_builtins(answer)

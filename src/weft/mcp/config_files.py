@@ -35,6 +35,8 @@ class ConfiguredServers(msgspec.Struct, frozen=True, kw_only=True):
     """All servers that are configured for a project."""
 
     servers: dict[str, ConfiguredServer] = {}
+    covered: dict[str, ConfiguredServer] = {}
+    """The user's own servers whose names the project takes for others."""
     problems: tuple[str, ...] = ()
     """What could not be read, a sentence each."""
 
@@ -74,7 +76,10 @@ def configured_servers(
     if not given.is_strict:
         found += _of_user(config, project, problems)
         found += [] if given.without_project else _of_project(project, problems)
-    return ConfiguredServers(servers=merged(found), problems=tuple(problems))
+    servers = merged(found)
+    own = merged(each for each in found if each.is_users)
+    covered = {name: own[name] for name, each in servers.items() if own.get(name, each) != each}
+    return ConfiguredServers(servers=servers, covered=covered, problems=tuple(problems))
 
 
 def _given(text: str, project: str) -> list[ConfiguredServer]:

@@ -214,13 +214,14 @@ class HttpConnection(McpConnection):
                 if kind != "text/event-stream":
                     return stream.only(await whole_body(reply))
                 found = await stream.read(reply)
+            return found if found is not None else await self._resumed(stream)
         except AnswerLost:
             raise
         except PeerClosed as error:
-            # Nothing came: the server is not there, and whatever else waits learns it too.
+            # The server is not there (any more), and whatever else waits learns it too: callers
+            # wait for the end of a connection that is said to be closed.
             self._end(str(error))
             raise
-        return found if found is not None else await self._resumed(stream)
 
     async def _refused(self, reply: HttpReply, method: str) -> ErrorAnswer:
         error = await error_in(reply)

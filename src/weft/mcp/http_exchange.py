@@ -132,7 +132,11 @@ class HttpEndpoint:
         """Where it sends us, if that is the same server: what we show goes to no other."""
         if reply.status not in _REDIRECTS:
             return ""
-        there = urljoin(address, reply.headers.get("location", ""))
+        named = reply.headers.get("location", "")
+        try:
+            there = urljoin(address, named)
+        except ValueError:
+            there = named  # no address, and so none of this server
         if origin(there) != origin(address):
             raise PeerClosed(f"it has moved to {there[:200]}, which is another server")
         return there

@@ -19,6 +19,8 @@ from weft.tools import FittedPicture, ToolOutcome, fitted
 MOST_TOKENS: Final = 25_000
 CHARACTERS_PER_TOKEN: Final = 4
 MOST_PICTURES: Final = 8
+MOST_PARTS: Final = 1_000
+"""Parts of one result that are no text: the note that stands for one is longer than the part."""
 MOST_STRUCTURED: Final = 64 * 1024
 """Bytes of what a result has beside its text, that are kept with it."""
 _MOST_LINE: Final = 500
@@ -41,8 +43,15 @@ async def outcome_of(raw: msgspec.Raw, server: str, most_tokens: int = MOST_TOKE
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"its answer is no result of a tool: {error}") from error
     made = _Mapped(server)
+    more = 0
     for part in result.content:
-        await made.add(part if isinstance(part, dict) else {})
+        known = part if isinstance(part, dict) else {}
+        if known.get("type") == "text" or made.others < MOST_PARTS:
+            await made.add(known)
+        else:
+            more += 1
+    if more:
+        made.texts.append(f"[{more:,} more parts: they are not shown]")
     structured = msgspec.json.encode(result.structured)
     if not made.texts and result.structured is not None:
         made.texts.append(structured.decode())
@@ -76,8 +85,11 @@ class _Mapped:
         self._server = server
         self.texts: list[str] = []
         self.images: list[Image] = []
+        self.others = 0
+        """Parts that are no text."""
 
     async def add(self, part: dict[str, Any]) -> None:
+        self.others += part.get("type") != "text"
         match part.get("type"):
             case "text":
                 self.texts.append(_text(part.get("text")))

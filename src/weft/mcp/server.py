@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias
 
 import anyio
@@ -33,9 +34,12 @@ StartTask: TypeAlias = Callable[[Callable[[], Awaitable[None]]], None]
 GIVE_UP_SECONDS: Final = 300.0
 """How long a server may take to start at all: the first time it may be downloaded."""
 STOP_SECONDS: Final = 2.0
-"""How long it may take to end when its input ends; then it is killed."""
+"""How long it may take to end when its input ends, and again when it is asked to by a signal; then
+it is killed."""
 LEAVE_SECONDS: Final = 1.0
 """How long a server that is reached by an address may take to end our session."""
+SETTLE_SECONDS: Final = 3.0
+"""How long the end of a connection may take to be known; longer than a program may take to end."""
 RESTARTS: Final = 3
 RESTART_SECONDS: Final = 300.0
 PAUSES: Final = (0.0, 0.0, 1.0, 4.0)
@@ -177,9 +181,14 @@ class McpServer:
                     raise
             except AnswerLost:
                 raise
-            except PeerClosed:
+            except PeerClosed as error:
                 # Until that is known to all, the next call would be one of the same connection.
-                await life.settled.wait()
+                with anyio.move_on_after(SETTLE_SECONDS) as patience:
+                    await life.settled.wait()
+                if patience.cancelled_caught:
+                    # The program itself has not ended, and would not.
+                    life.fail(_said(error))
+                    await life.settled.wait()
                 raise
         raise AssertionError("not reached")
 
@@ -196,7 +205,9 @@ class McpServer:
                 f"The MCP server {self.name} is still starting after {seconds:g} seconds; try "
                 "again later."
             )
-        raise FinalToolError(f"The MCP server {self.name} is not there: {self.why}")
+        is_login = self.state == "needs_login"
+        problem = "wants a login" if is_login else "is not there"
+        raise FinalToolError(f"The MCP server {self.name} {problem}: {self.why}")
 
     async def stop(self, why: str) -> None:
         """End it; the next use starts it again, also one that has failed."""
@@ -388,6 +399,8 @@ class _Life:
                 self.fail(_LOGIN)
             except SessionGone:
                 self.forget()
+            except UsageError as error:
+                self.fail(_said(error))  # its entry is not right, which is found out late
             except Exception as error:
                 logger.exception("an MCP server could not be served")
                 self.fail(f"is not understood ({type(error).__name__})")
@@ -417,11 +430,12 @@ class _Life:
             return
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(STOP_SECONDS):
-                try:
+                with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                     await program.end_input()
-                    await program.wait()
-                except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    pass
+                await program.wait()
+            if program.exit_code is None:
+                program.ask_to_end()
+                await program.ends_within(STOP_SECONDS)
             await program.kill()
 
 

@@ -35,6 +35,14 @@ _TRANSPORTS: Final[Mapping[str, Transport]] = {
     "sse": "sse",
     "sdk": "sdk",
 }
+_RESTRICTING: Final = frozenset(
+    {
+        *("tools", "allowedTools", "disallowedTools", "blockedTools", "toolPermissions"),
+        *("enabledTools", "disabledTools", "enabled_tools", "disabled_tools"),
+        *("includeTools", "excludeTools", "toolFilter", "permissions", "permission_policy"),
+    }
+)
+"""Keys with which other agents keep tools of a server from being used, or have them ask."""
 # As texts: they are compiled where they are used, and the first request needs none of them.
 _HEADER: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _PASSWORD: Final = r"://[^/?#\s]*@"
@@ -136,7 +144,7 @@ def read_server(
         digest = sha256(canonical([place, written, *told_apart])).hexdigest()
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
         return msgspec.structs.replace(made, problem=f"its entry is not right: {error}")
-    problem = name_problem(name) or _entry_problem(entry)
+    problem = name_problem(name) or _restricted(name, written) or _entry_problem(entry)
     if not problem and entry.transport == "sdk" and scope != "given":
         problem = "only a program that drives Weft has servers of the type sdk"
     return msgspec.structs.replace(made, entry=entry, digest=digest, problem=problem)
@@ -150,6 +158,22 @@ def name_problem(name: str) -> str:
     if "__" in name or name.endswith("_"):
         return f"{name!r} is no name of a server: it holds two _ in a row, or ends with one"
     return ""
+
+
+def restricting_key(written: Mapping[str, Any]) -> str:
+    """The key of an entry that restricts it in another agent; empty where there is none."""
+    found = (key for key, value in written.items() if value and value != ["*"])
+    return next((key for key in found if key in _RESTRICTING), "")
+
+
+def _restricted(name: str, written: Mapping[str, Any]) -> str:
+    """What is written to restrict a server and would not: its author believes in it."""
+    if not (key := restricting_key(written)):
+        return ""
+    return (
+        f"its key {key!r} is not supported here: leave it out, and restrict its tools by rules "
+        f"like mcp__{name}__TOOL in permissions.deny"
+    )
 
 
 def _entry_problem(entry: ServerEntry) -> str:

@@ -16,7 +16,13 @@ from weft.errors import BadArguments, FinalToolError
 from weft.events import Effect
 from weft.mcp.server_config import canonical
 from weft.mcp.tool_names import other_names
-from weft.mcp.tool_pins import KnownTool, ListedTool, pin_diff, with_hidden_shown
+from weft.mcp.tool_pins import (
+    KnownTool,
+    ListedTool,
+    pin_diff,
+    with_hidden_shown,
+    without_hidden,
+)
 from weft.permissions import ToolAction
 from weft.sha256 import sha256
 from weft.tools import PreparedCall, Tool, ToolContext, ToolOutcome
@@ -73,7 +79,7 @@ class ServerTool(Tool):
         shown = tool.shown
         self.name = offered
         self.tool = shown.name
-        self.description = shown.description or shown.name
+        self.description = shown.description or without_hidden(shown.name)
         self.schema = shown.schema
         self.effect: Effect = "unknown"
         self.may_plan = only_reads
@@ -140,7 +146,8 @@ def _unfamiliar(known: KnownTool, server: str) -> str:
 
 def _preview(about: str, known: KnownTool, args: dict[str, Any]) -> str:
     shown = msgspec.json.format(canonical(args)).decode()
-    lines = [f"{known.now.name} of {about}"]
+    # In one line: what follows it must be nobody's words but the call's.
+    lines = [" ".join(with_hidden_shown(f"{known.now.name} of {about}").split())]
     if known.now.only_reads and known.state == "pinned":
         lines.append("The server says that it only reads.")
     lines.append(with_hidden_shown(shown))

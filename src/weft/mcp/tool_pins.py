@@ -44,6 +44,7 @@ class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     """Without characters that cannot be seen."""
     schema: dict[str, Any]
+    """The same of its arguments."""
     only_reads: bool
     """What it says of itself."""
     digest: str
@@ -92,8 +93,25 @@ def read_tool(raw: Any) -> ListedTool:
 
 def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema of an object with properties: vendors refuse one that has none."""
-    plain = {key: value for key, value in schema.items() if key not in ("$schema", "title")}
+    shown = _without_hidden_in(schema) if _may_hide(schema) else schema
+    plain = {key: value for key, value in shown.items() if key not in ("$schema", "title")}
     return {**plain, "type": "object", "properties": plain.get("properties") or {}}
+
+
+def _may_hide(schema: dict[str, Any]) -> bool:
+    written = canonical(schema)
+    # Control characters are escaped in JSON, and all else that is hidden is not ASCII.
+    return not written.isascii() or b"\\u00" in written or b"\\r" in written
+
+
+def _without_hidden_in(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_hidden(value)
+    if isinstance(value, list):
+        return [_without_hidden_in(each) for each in value]
+    if isinstance(value, dict):
+        return {without_hidden(key): _without_hidden_in(each) for key, each in value.items()}
+    return value
 
 
 @cache

@@ -1,12 +1,13 @@
 // A program of the TypeScript SDK whose user is asked by an MCP server; prints what was asked.
 //
-//     node asked_program.mjs SDK CLI MODEL FOLDER ENVIRONMENT SERVER ANSWER
+//     node asked_program.mjs SDK CLI MODEL FOLDER ENVIRONMENT SERVER ANSWER [TOOL]
 //
-// ANSWER is what the user answers, as JSON; without one there is nobody who could be asked.
+// ANSWER is what the user answers, as JSON; without one there is nobody who could be asked.  TOOL is
+// the one that is allowed.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [sdk, cli, model, cwd, environment, server, answer] = process.argv.slice(2);
+const [sdk, cli, model, cwd, environment, server, answer, tool] = process.argv.slice(2);
 const { query } = await import(pathToFileURL(join(sdk, 'sdk.mjs')));
 
 const asked = [];
@@ -24,7 +25,7 @@ const running = query({
     env: JSON.parse(environment),
     mcpServers: { weft: JSON.parse(server) },
     settingSources: [],
-    allowedTools: ['mcp__weft__weft_ask'],
+    allowedTools: [tool ?? 'mcp__weft__weft_ask'],
     ...(answer ? { onElicitation } : {}),
   },
 });

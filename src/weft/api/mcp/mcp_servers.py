@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.errors import UsageError, did_you_mean
 from weft.mcp import (
@@ -18,6 +17,9 @@ from weft.mcp import (
     pin_diff,
 )
 from weft.runtime.mcp.project_servers import ProjectMcpServers, ServerQuestion, ServerStatus
+
+if TYPE_CHECKING:  # loaded for those who have servers elsewhere
+    from weft.api.mcp.foreign_entries import ForeignEntry
 
 SCOPES: Final = ("local", "project", "user")
 
@@ -197,13 +199,37 @@ class AppMcp:
         entry = self._servers.address_of(self._named(name))
         return LoginFile(self._config).forget(entry.url)
 
-    def importable(self, path: str) -> dict[str, dict[str, Any]]:
+    def importable(self, path: str) -> list[ForeignEntry]:
         """The servers in a file of another agent, as entries of ours.
 
         Raises:
             UsageError: it cannot be read.
         """
-        return _entries_in(Path(path), self._project)
+        from weft.api.mcp.foreign_entries import entries_in  # few do
+
+        return entries_in(self._place(path), self._project)
+
+    def import_files(self, source: str) -> tuple[str, ...]:
+        """The files in which an agent has its servers, as far as they are there; `source` is its
+        name, or a file.
+
+        Raises:
+            UsageError: there is none.
+        """
+        from weft.api.mcp.foreign_entries import FILES  # few do
+
+        files = FILES.get(source, (source,))
+        places = list(map(self._place, files))
+        there = tuple(path for path in places if os.path.exists(path))
+        if not there:
+            raise UsageError(f"there is nothing to import: no {' and no '.join(files)}")
+        return there
+
+    def _place(self, path: str) -> str:
+        """Where a file is: below the user's home, or the project."""
+        if path.startswith("~/"):
+            return str(self._servers.terms.places.user / path[2:])
+        return os.path.join(self._project, path)
 
 
 def _about_entry(entry: ServerEntry) -> dict[str, Any]:
@@ -216,54 +242,3 @@ def _about_entry(entry: ServerEntry) -> dict[str, Any]:
         "network": entry.network,
         "environment": sorted(entry.env),
     }
-
-
-IMPORTS: Final = {
-    "claude": ("~/.claude.json", ".mcp.json"),
-    "codex": ("~/.codex/config.toml",),
-    "opencode": ("~/.config/opencode/opencode.json", "opencode.json"),
-    "vscode": (".vscode/mcp.json",),
-}
-"""Where other agents have their servers."""
-
-
-def _entries_in(path: Path, project: str) -> dict[str, dict[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        whole = _toml(text) if path.suffix == ".toml" else json.loads(text)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {str(path)!r}: {error}") from error
-    if not isinstance(whole, dict):
-        return {}
-    own = whole.get("projects", {})
-    local = own.get(project, {}).get("mcpServers", {}) if isinstance(own, dict) else {}
-    tables = (
-        *(whole.get(key) for key in ("mcpServers", "mcp_servers", "mcp", "servers")),
-        local,
-    )
-    return {
-        name: _entry(written)
-        for table in tables
-        if isinstance(table, dict)
-        for name, written in table.items()
-        if isinstance(written, dict)
-    }
-
-
-def _toml(text: str) -> Any:
-    import tomllib  # only for a file of that kind
-
-    return tomllib.loads(text)
-
-
-def _entry(written: dict[str, Any]) -> dict[str, Any]:
-    """An entry of another agent as ours: opencode has a command in a list, and other words."""
-    found = dict(written)
-    command = found.get("command")
-    if isinstance(command, list):
-        found["command"], found["args"] = command[0] if command else "", command[1:]
-    if "environment" in found:
-        found["env"] = found.pop("environment")
-    if found.pop("enabled", True) is False:
-        found["disabled"] = True
-    return found

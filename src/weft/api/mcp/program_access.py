@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from weft.errors import UsageError, did_you_mean
-from weft.mcp import START_SECONDS, ConfiguredServer, checked_entry
+from weft.mcp import MOST_SERVERS, START_SECONDS, ConfiguredServer, checked_entry
 from weft.runtime.mcp.program_connection import ProgramLine
 from weft.runtime.mcp.program_servers import ProgramServers
 from weft.runtime.mcp.project_servers import ProjectMcpServers, ServerStatus
 
+if TYPE_CHECKING:  # loaded when a server asks something
+    from weft.mcp.elicitation import ElicitationRequest
+
 _SDK: Final = "sdk"
+_INSIDE: Final = {"type": "stdio", "command": "inside"}
+"""What an entry of a server inside the program is checked as: no file may have one."""
 
 
 class ProgramMcp:
@@ -26,6 +31,11 @@ class ProgramMcp:
     def use(self, line: ProgramLine) -> None:
         """Speak to the servers inside the program over this."""
         self._own.use(line)
+
+    def answer_servers(self, ask: Callable[[dict[str, Any]], Awaitable[Any]]) -> None:
+        """Have what servers ask in the middle of a call be put to the program, in the words of the
+        Agent SDK."""
+        self._own.ask = lambda server, request: ask(_elicitation(server, request))
 
     def take(self, name: str, message: dict[str, Any]) -> None:
         """Take a message that a server inside the program sends by itself.
@@ -44,7 +54,8 @@ class ProgramMcp:
         """
         entries = {name: {"type": _SDK, "name": name} for name in names}
         for name, entry in entries.items():
-            checked_entry(name, {**entry, "type": "stdio", "command": "inside"})
+            checked_entry(name, {**entry, **_INSIDE})
+        _check_number(entries)
         self._change({**self._own.entries, **entries})
 
     def _change(self, entries: dict[str, Any]) -> None:
@@ -75,10 +86,11 @@ class ProgramMcp:
         Raises:
             UsageError: one of them is not right; nothing has changed.
         """
+        _check_number(wanted)
         before = dict(self._own.entries)
         for name, entry in wanted.items():
             inside = isinstance(entry, dict) and entry.get("type") == _SDK
-            checked_entry(name, {"command": "inside"} if inside else entry)
+            checked_entry(name, {**entry, **_INSIDE} if inside else entry)
         removed = [name for name in before if name not in wanted]
         for name in removed:
             await self._servers.restart(name)
@@ -146,6 +158,20 @@ class ProgramMcp:
             known = self._servers.record(server).tools().values()
             found["tools"] = [_tool(tool.now.raw) for tool in known]
         return found
+
+
+def _check_number(entries: Mapping[str, Any]) -> None:
+    if len(entries) > MOST_SERVERS:
+        raise UsageError(f"there may be {MOST_SERVERS} MCP servers, and not {len(entries):,}")
+
+
+def _elicitation(server: str, request: ElicitationRequest) -> dict[str, Any]:
+    asked: dict[str, Any] = {"mcp_server_name": server, "message": request.message}
+    if request.mode == "url":
+        asked |= {"mode": "url", "url": request.url}
+    else:
+        asked |= {"mode": "form", "requested_schema": request.schema or {}}
+    return {**asked, **({"elicitation_id": request.identifier} if request.identifier else {})}
 
 
 def _tool(raw: dict[str, Any]) -> dict[str, Any]:

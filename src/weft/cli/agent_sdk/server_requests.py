@@ -53,9 +53,11 @@ def check_configs(configs: Any) -> None:
 class ServerRequests:
     """Carries out what a program asks of MCP servers."""
 
-    def __init__(self, app: App, channel: ControlChannel) -> None:
+    def __init__(self, app: App, channel: ControlChannel, *, answers: bool) -> None:
+        """`answers`: the program may be asked what servers want to know of the user."""
         self._app = app
         self._channel = channel
+        self._answers = answers
         self._known: ProgramMcp | None = None
 
     @property
@@ -63,7 +65,16 @@ class ServerRequests:
         if self._known is None:
             self._known = self._app.program_mcp
             self._known.use(self._send)
+            if self._answers:
+                self._known.answer_servers(self._ask)
         return self._known
+
+    async def _ask(self, request: dict[str, Any]) -> Any:
+        """What the program answers a server; what it fails to answer is a no."""
+        try:
+            return await self._channel.ask(subtype="elicitation", **request)
+        except NoAnswer:
+            return None
 
     async def _send(self, server: str, message: dict[str, Any]) -> Any:
         answer = await self._channel.ask(subtype="mcp_message", server_name=server, message=message)

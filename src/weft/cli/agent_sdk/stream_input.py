@@ -58,9 +58,10 @@ class StreamInputSession:
         *,
         hooks: HookTable,
         asks: bool,
+        answers_servers: bool,
     ) -> None:
         """`hooks` are those of the program, which it may hand over; with `asks`, it also answers
-        requests for permission."""
+        requests for permission, and with `answers_servers` what MCP servers ask of the user."""
         assert isinstance(sink, StreamSink)
         self._app = app
         self._session = session
@@ -75,7 +76,9 @@ class StreamInputSession:
         self._asker = ProgramAsker(session, sink)
         self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
         self._sending, self._receiving = anyio.create_memory_object_stream[ProgramMessage](WAITING)
-        self._servers = ServerRequests(app, self._channel)
+        # In our own dialect nothing was promised to be asked of it.
+        answers = answers_servers and not sink.dialect.is_ours
+        self._servers = ServerRequests(app, self._channel, answers=answers)
         self._work: anyio.abc.TaskGroup | None = None
         self._control = ControlRequests(
             app,
@@ -175,7 +178,7 @@ class StreamInputSession:
             match incoming.type:
                 case "user":
                     await self._queue(ProgramMessage(incoming, parts_of(incoming)), sending)
-                case "control_request" if incoming.request.get("subtype") in SLOW:
+                case "control_request" if str(incoming.request.get("subtype")) in SLOW:
                     # It waits for lines that come behind this one.
                     assert self._work is not None
                     self._work.start_soon(self._carry_out, incoming)

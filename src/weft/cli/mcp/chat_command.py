@@ -69,9 +69,17 @@ def question_line(question: Any) -> str:
     name = clean_line(question.name)
     shown = visible(question.shown).replace("\n", "<newline>")
     return (
-        f"this project names {name}, which would run `{shown}`{_lent(question.variables)}; "
-        f"/mcp allow {name} lets it"
+        f"this project names {name}, which would run `{shown}`{_how(question)}"
+        f"{_lent(question.variables)}; /mcp allow {name} lets it"
     )
+
+
+def _how(question: Any) -> str:
+    """What a server of the project takes besides its command."""
+    said = [] if question.is_sandboxed or question.is_remote else ["WITHOUT the sandbox"]
+    said += [f"with {visible(each)}" for each in (*question.environ, *question.headers)]
+    said += ["in the place of your own server of this name"] if question.replaces_own else []
+    return "".join(f", {each}".replace("\n", "<newline>") for each in said)
 
 
 def _state(state: str, why: str, tools: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +124,8 @@ def _add(servers: AppMcp, arguments: ParsedArguments) -> int:
         )
     name, first, *rest = arguments.words
     is_address = first.startswith(("http://", "https://"))
+    if "://" in first and not is_address:
+        raise UsageError(f"a server is reached by http:// or https://, not by {first!r}")
     transport = arguments.text("transport") or ("http" if is_address else "stdio")
     if transport != "stdio":
         return _added(servers, name, _remote(transport, first, rest, arguments), arguments)
@@ -180,6 +183,10 @@ def _added(servers: AppMcp, name: str, entry: dict[str, Any], arguments: ParsedA
     scope = arguments.text("scope") or "local"
     path = servers.add(name, entry, scope)
     tell(f"added {name} to {path} ({scope} scope); it is started with the next conversation")
+    command = str(entry.get("command", ""))
+    # One with a `/` is looked for in the project, and a variable is filled in at its start.
+    if command and not {"/", "$"} & set(command) and shutil.which(command) is None:
+        tell(f"there is no program {clean_line(command)!r} on PATH: install it, or name its path")
     return OK
 
 
@@ -224,28 +231,37 @@ async def _pasted() -> str | None:
 
 
 def _import(servers: AppMcp, arguments: ParsedArguments) -> int:
-    from weft.api.mcp.mcp_servers import IMPORTS  # only here
+    from weft.api.mcp.foreign_entries import AGENTS  # only here
 
     if len(arguments.words) != 1:
-        raise UsageError(f"say from where: a file, or {', '.join(IMPORTS)}")
+        raise UsageError(f"say from where: a file, or {', '.join(AGENTS)}")
     (source,) = arguments.words
-    files = IMPORTS.get(source, (source,))
-    there = [path for path in map(os.path.expanduser, files) if os.path.exists(path)]
-    if not there:
-        raise UsageError(f"there is nothing to import: no {' and no '.join(files)}")
-    found = {name: entry for path in there for name, entry in servers.importable(path).items()}
-    for name, entry in found.items():
-        runs = entry.get("url") or " ".join([str(entry.get("command", "")), *entry.get("args", [])])
-        tell(f"{clean_line(name)}: {clean_line(str(runs))}")
+    files = servers.import_files(source)
+    # Of two with one name the nearest counts.
+    found = {each.name: each for path in files for each in servers.importable(path)}
     if not found:
         tell("no MCP server stands there")
         return OK
+    for each in found.values():
+        _show_import(each)
     if not arguments.flag("yes"):
         tell(f"`weft mcp import {source} --yes` writes them into your own file")
         return OK
-    for name, entry in found.items():
+    for name, each in found.items():
         try:
-            tell(f"added {clean_line(name)} to {servers.add(name, entry, 'user')}")
+            if each.problem:
+                raise UsageError(each.problem)
+            tell(f"added {clean_line(name)} to {servers.add(name, each.entry, 'user')}")
         except UsageError as error:
-            tell(f"left out {clean_line(name)}: {error}")
+            tell(f"left out {clean_line(name)}: {clean_line(str(error))}")
     return OK
+
+
+def _show_import(found: Any) -> None:
+    name = clean_line(found.name)
+    tell(f"{name}: {clean_line(found.shown)}")
+    if found.unused:
+        does = "does" if len(found.unused) == 1 else "do"
+        tell(f"{name}: {clean_line(', '.join(found.unused))} {does} nothing here")
+    if found.variables:
+        tell(f"{name}: it needs the variables {', '.join(found.variables)}")

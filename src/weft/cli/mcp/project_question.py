@@ -51,6 +51,8 @@ def _rows(question: Any) -> list[tuple[str, str]]:
         network = "with the network" if question.network else "without the network"
         rows = [("runs", visible(question.shown)), ("where", f"{where}, {network}")]
     rows += [("sets", visible(each)) for each in question.environ]
+    if question.replaces_own:
+        rows.append(("replaces", "your own server of this name; your rules for it would hold"))
     if question.variables:
         rows.append(("gets", f"your variables {', '.join(question.variables)}"))
     return rows

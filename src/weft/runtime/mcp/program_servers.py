@@ -12,6 +12,7 @@ from weft.errors import FinalToolError
 
 if TYPE_CHECKING:  # loaded when a server is spoken to
     from weft.mcp import ServerLink
+    from weft.mcp.elicitation import AskProgram
     from weft.mcp.server import Handlers, StartTask
     from weft.runtime.mcp.program_connection import ProgramConnection, ProgramLine
 
@@ -26,6 +27,8 @@ class ProgramServers:
         """What it has named since it was started, by name."""
         self.version = 0
         """Grows when it names others, or switches one: models are told of that at once."""
+        self.ask: AskProgram | None = None
+        """Puts what any server asks to the program; None where it is not asked."""
         self._line: ProgramLine | None = None
         self._open: dict[str, ProgramConnection] = {}
 

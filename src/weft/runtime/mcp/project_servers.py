@@ -74,6 +74,8 @@ class ServerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     is_sandboxed: bool
     had_answer: bool
     """There was an answer before it changed."""
+    replaces_own: bool = False
+    """The user has a server of this name, whose rules would hold for it."""
     digest: str = ""
     """Of the entry that is asked about."""
 
@@ -95,7 +97,10 @@ class ProjectMcpServers:
         self._launchers: ServerLauncher | None = None
         self._guards: dict[str, AddressGuard] = {}
         """By address, of servers that are reached by one."""
+        self._read: ConfiguredServers = ConfiguredServers()
         self.configured: ConfiguredServers = ConfiguredServers()
+        """What counts: a server of the project is one for which the user has none of that name, or
+        that they have agreed to."""
         self.switched_off: set[str] = set()
         """Names of servers that the program which drives us does not want now."""
         self.read_again()
@@ -110,13 +115,25 @@ class ProjectMcpServers:
             by_program=named,
             without_project=terms.without_project,
         )
-        self.configured = configured_servers(terms.places.config, self.project, given)
+        self._read = configured_servers(terms.places.config, self.project, given)
+        self._settle()
         if terms.program is None and any(
             each.is_inside for each in self.configured.servers.values()
         ):
             raise UsageError(f"--mcp-config: {NO_PROGRAM}")
         for problem in self.configured.problems:
             logger.warning("MCP servers: %s", problem)
+
+    def _settle(self) -> None:
+        read = self._read
+        servers = {
+            name: read.covered[name] if name in read.covered and not self._agreed(each) else each
+            for name, each in read.servers.items()
+        }
+        self.configured = msgspec.structs.replace(read, servers=servers)
+
+    def _agreed(self, server: ConfiguredServer) -> bool:
+        return self.choices.of(self.project, server) == "yes"
 
     # -- which may be used
 
@@ -154,9 +171,10 @@ class ProjectMcpServers:
                 network=server.entry.network,
                 is_sandboxed=server.entry.is_sandboxed,
                 had_answer=self.choices.knows(self.project, server.name),
+                replaces_own=server.name in self._read.covered,
                 digest=server.digest,
             )
-            for server in self.configured.servers.values()
+            for server in self._read.servers.values()
             if self.why_unusable(server) == _UNTRUSTED
         ]
 
@@ -168,7 +186,7 @@ class ProjectMcpServers:
             UsageError: there is none, it is another than the user saw, or it cannot be written
                 down.
         """
-        server = self.configured.servers.get(name)
+        server = self._read.servers.get(name)
         if server is None or server.is_users:
             raise UsageError(f"the project names no MCP server {name!r}")
         if digest and digest != server.digest:
@@ -176,6 +194,7 @@ class ProjectMcpServers:
                 f"the MCP server {name} is another now than you were shown; look again"
             )
         self.choices.keep(self.project, server, answer)
+        self._settle()
 
     # -- their records and their lives
 

@@ -103,6 +103,12 @@ class SessionServer(ToolServer):
             unseen = ()  # the user was asked, and allowed it (`why_exposed`)
         return self._project.running(self.configured, unseen)
 
+    @property
+    def start_seconds(self) -> float:
+        """How long it may take to start; then it is late."""
+        own, usual = self.configured.entry.startup_timeout, self._variable("MCP_TIMEOUT")
+        return _seconds(own, usual, START_SECONDS)
+
     async def call(
         self, tool: KnownTool, args: dict[str, Any], context: ToolContext
     ) -> ToolOutcome:
@@ -110,14 +116,15 @@ class SessionServer(ToolServer):
         running = await self.running()
         from weft.mcp import CallTerms, outcome_of  # with the first call
 
-        usual = self._variable("MCP_TIMEOUT")
-        start_seconds = _seconds(entry.startup_timeout, usual, START_SECONDS)
+        start_seconds = self.start_seconds
         await running.must_be_ready(start_seconds)
         self._must_be_known(tool)
+        program = self._project.terms.program
         terms = CallTerms(
             idle_seconds=_seconds(entry.timeout, self._variable("MCP_TOOL_TIMEOUT"), CALL_SECONDS),
             total_seconds=TOTAL_SECONDS,
             ask=context.ask,
+            ask_program=program.ask if program is not None else None,
             progress=lambda line: context.emit(f"{line}\n"),
         )
         raw = await running.call(tool.now.name, args, terms, start_seconds=start_seconds)
@@ -254,7 +261,7 @@ class SessionServers(ToolIndex):
 
         async def wait(server: SessionServer) -> None:
             try:
-                await (await server.running()).must_be_ready(START_SECONDS)
+                await (await server.running()).must_be_ready(server.start_seconds)
             except Exception as error:  # of one server; the others are there
                 problems[server.name] = str(error)
 
