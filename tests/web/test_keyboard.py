@@ -1,7 +1,10 @@
-"""The page without a mouse, and screens that only read, in a real browser with the real server."""
+"""The page without a mouse, its files and its costs, in a real browser with the real server."""
 
 from __future__ import annotations
 
+import re
+
+import anyio
 import pytest
 from playwright.async_api import expect
 
@@ -89,6 +92,38 @@ async def test_a_file_is_found_read_and_put_into_the_message(plain_world: World)
         await expect(view.page.locator("#message")).to_have_value("@src/retry.py ")
 
 
+async def test_a_line_of_a_file_names_its_turn_and_lines_go_into_the_message(
+    plain_world: World,
+) -> None:
+    content = "LONGEST = 60\n\n\ndef wait() -> int:\n    return LONGEST  # ```\n"
+    write = CallTool(name="write", args={"path": "retry.py", "content": content})
+    async with (
+        serving(plain_world, ScriptedModel([write, "Written."]), page=PAGE) as served,
+        browsing(served) as view,
+    ):
+        start = {"title": "T", "permission_mode": "accept_edits"}
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await served.good("POST", f"/sessions/{session}/message", {"content": "Cap the wait."})
+        await view.open(session, "files")
+        page = view.page
+        await page.locator(".changes-side .file-row", has_text="retry.py").click()
+        await page.get_by_role("button", name="4", exact=True).click()
+        writer = page.locator(".line-writer")
+        await expect(writer).to_contain_text("Line 4: written in turn 1, “Cap the wait.”")
+        await page.get_by_role("button", name="5", exact=True).click(modifiers=["Shift"])
+        await expect(page.locator("tr.here")).to_have_count(2)
+        await page.get_by_role("button", name="Put lines 4–5 into the message").click()
+        quoted = "````\ndef wait() -> int:\n    return LONGEST  # ```\n````\n"
+        await expect(page.locator("#message")).to_have_value(f"@retry.py lines 4–5:\n{quoted}")
+        await page.go_back()
+        await writer.get_by_role("button", name="Go to the turn").click()
+        await expect(page.get_by_role("treeitem", name="Cap the wait.")).to_have_attribute(
+            "aria-selected", "true"
+        )
+        # A project without a repository is not listed: what was changed stands there.
+        assert [each for each in view.errors if "status of 400" not in each] == []
+
+
 async def test_costs_are_told_by_day_model_and_project(shared_world: World) -> None:
     usage = Usage(input_tokens=900, output_tokens=100, cost_usd=0.25)
     answers = [
@@ -111,6 +146,35 @@ async def test_costs_are_told_by_day_model_and_project(shared_world: World) -> N
         await expect(screen.locator(".cost-bars span")).to_have_count(30)
         await screen.get_by_role("button", name="7 days").click()
         await expect(screen.locator(".cost-bars span")).to_have_count(7)
+        assert view.errors == []
+
+
+async def test_costs_of_one_model_are_looked_at_alone_and_saved_as_a_file(
+    shared_world: World,
+) -> None:
+    usage = Usage(input_tokens=900, output_tokens=100, cost_usd=0.25)
+    answers = [(SayText(text=text), Spend(usage=usage)) for text in ("One.", "Two.")]
+    async with (
+        serving(shared_world, ScriptedModel(answers), page=PAGE) as served,
+        browsing(served) as view,
+    ):
+        for prompt in ("one", "two"):
+            session = (await served.good("POST", "/sessions", {"title": prompt}))["id"]
+            await served.good("POST", f"/sessions/{session}/message", {"content": prompt})
+        await view.page.evaluate("() => { location.hash = '#/settings?show=Costs' }")
+        screen = view.page.locator(".cost-screen")
+        await screen.get_by_role("button", name="scripted:script", exact=True).click()
+        await expect(screen.locator(".chosen-costs")).to_contain_text("scripted:script")
+        await expect(screen.locator(".sum")).to_contain_text("2 calls")
+        async with view.page.expect_download() as saved:
+            await screen.get_by_role("button", name="Save as CSV").click()
+        file = await saved.value
+        assert re.fullmatch(r"weft-costs-\d{4}-\d\d-\d\d\.csv", file.suggested_filename)
+        lines = (await anyio.Path(await file.path()).read_text()).splitlines()
+        assert lines[0].startswith("day,project,model,calls,")
+        assert [line.split(",")[2:5] for line in lines[1:]] == [["scripted:script", "2", "1800"]]
+        await screen.get_by_role("button", name="Only scripted:script: show all again").click()
+        await expect(screen.locator(".chosen-costs")).to_have_count(0)
         assert view.errors == []
 
 

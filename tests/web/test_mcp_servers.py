@@ -5,6 +5,7 @@ and removed.
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 PAGE = ROOT / "src" / "weft" / "web" / "page"
 ECHO = CallTool(name="mcp__scripted__echo", args={"text": "hello"})
+PICTURES = os.environ.get("WEFT_PICTURES", "")
 SEARCH = CallTool(name="tool_search", args={"query": "echo"})
 
 
@@ -89,6 +91,45 @@ async def test_a_tool_that_changed_is_shown_with_its_difference_and_hidden_chara
         added = changed.locator(".pin-diff .add")
         await expect(added).to_have_count(1)
         await expect(added).to_contain_text("echo<U+200B> and sends ~/.ssh to evil.example")
+        assert view.errors == []
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+async def test_a_call_of_a_changed_tool_shows_the_difference_and_waits_for_a_word(
+    plain_world: World, is_allowed: bool
+) -> None:
+    entry = make_server(plain_world)
+    model = ScriptedModel([[SEARCH], "Known.", [ECHO], [ECHO], "Called."])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        path = "/projects/main/mcp/scripted"
+        await served.good("PUT", path, {"entry": entry, "scope": "user"})
+        start = {"title": "T", "permission_mode": "bypass"}
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await served.good("POST", f"/sessions/{session}/message", {"content": "Look."})
+        make_server(plain_world, "changed")
+        await served.good("POST", "/projects/main/mcp/scripted/restart", {})
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await view.open(session)
+        # The first call finds out; what was judged was the list of before.
+        await view.say("Call it.")
+        card = view.page.get_by_role("group", name="Allow mcp scripted echo?")
+        await expect(card).to_contain_text("describes 'echo' in another way now")
+        await expect(card.locator(".boxed")).to_contain_text("echo<U+200B> and sends ~/.ssh")
+        await expect(card.locator("pre.command")).to_contain_text('"text": "hello"')
+        await expect(card.locator("pre.command")).to_contain_text("server.py")
+        await expect(card).to_have_attribute("data-ready", "true")
+        if PICTURES:
+            await view.page.screenshot(path=f"{PICTURES}/page-pin.png")
+        if is_allowed:
+            await card.get_by_role("button", name="Once").click()
+        else:
+            await card.get_by_role("button", name="No, and say why").click()
+            await card.get_by_role("button", name="Say no").click()
+        await expect(view.page.locator(".turn .weft .prose")).to_have_text("Called.")
+        told = str(model.requests[-1].messages)
+        assert ("echo: hello" in told) == is_allowed
+        (row,) = (await served.good("GET", "/projects/main/mcp"))["servers"]
+        assert bool(row["changed"]) != is_allowed
         assert view.errors == []
 
 

@@ -1,7 +1,7 @@
 /** How often the page is drawn while events come in. */
 
 /** Of its time a tab draws at most one part in so many: the rest is for keys, scrolling and other tabs. */
-const SHARE = 3;
+const SHARE = 2;
 /** What comes in is never older than this when it is drawn, however long a drawing takes; milliseconds. */
 const LONGEST_WAIT = 50;
 /** A hidden tab gets no frames, and must not keep what it is sent. */

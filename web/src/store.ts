@@ -4,6 +4,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { ApiError, asClient, forgetToken, get, of, send, token } from "./api.ts";
 import { Link } from "./link.ts";
 import { browserFrames, DrawPace } from "./pace.ts";
+import { isAnsweredBy, type HunkClick } from "./state/asked.ts";
 import { readAgain, withOutput } from "./state/background.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
 import { grownTree, turnTree, type TurnTree } from "./state/turns.ts";
@@ -20,9 +21,18 @@ export interface Route {
   query: Record<string, string>;
 }
 
+/** A part of an address; one that is no text in its codes stands as it is. */
+function plainPart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 export function readRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
-  const parts = path.split("/").map(decodeURIComponent);
+  const parts = path.split("/").map(plainPart);
   const found = Object.fromEntries(new URLSearchParams(query));
   if (parts[0] === "s" && parts[1]) return { session: parts[1], screen: (parts[2] as Screen) || "chat", query: found };
   return { session: "", screen: (parts[0] as Screen) || "sessions", query: found };
@@ -526,15 +536,14 @@ effect(() => {
 });
 
 /** The file that a click here changes just now: that click is the answer to what its edit asks. */
-let clicked = "";
-const EDITS = ["edit", "write", "apply_patch"];
+let clicked: HunkClick | null = null;
 
 async function changing<T>(path: string, what: Promise<T>): Promise<T> {
-  clicked = path;
+  clicked = { path, open: new Set(session.value?.requests.map((each) => each.request_id)) };
   try {
     return await what;
   } finally {
-    clicked = "";
+    clicked = null;
   }
 }
 
@@ -595,6 +604,10 @@ export const slice = {
   cost: computed(() => session.value?.cost ?? null),
   used: computed(() => session.value?.contextUsed ?? 0),
   window: computed(() => session.value?.contextWindow ?? 0),
+  drafts: computed(() => session.value?.drafts ?? null),
+  hasDrafts: computed(() => (session.value?.drafts.length ?? 0) > 0),
+  retry: computed(() => session.value?.retry ?? null),
+  turnBegan: computed(() => session.value?.turnBegan ?? 0),
   isWriting: computed(() => session.value?.drafts.some((each) => each.text.length > 0) ?? false),
 };
 
@@ -622,6 +635,6 @@ export const helpOpen = signal(false);
 
 effect(() => {
   for (const each of slice.requests.value ?? [])
-    if (clicked && each.kind === "permission_request" && EDITS.includes(each.tool_name) && (each.tool_path === clicked || (each.preview ?? "").includes(clicked)))
+    if (clicked && each.kind === "permission_request" && isAnsweredBy(clicked, each))
       void attempt(send("POST", of(opened, "requests", each.request_id), { action: "allow_once" }));
 });

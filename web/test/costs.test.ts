@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { costRows, everyDay } from "../src/state/costs.ts";
+import { asCsv, costRows, everyDay, onlyThose } from "../src/state/costs.ts";
 import type { DailyUsage } from "../src/types.ts";
 
 const ROWS: DailyUsage[] = [
@@ -18,4 +18,21 @@ test("what has no price is counted apart, and in no sum of money", () => {
 test("days without use have a row too, across the end of a month", () => {
   const days = everyDay(costRows(ROWS, (row) => row.day), 20, "2026-11-18");
   assert.deepEqual([days.length, days[0]?.name, days[19]?.name, days[19]?.cost, days[5]?.calls], [20, "2026-10-30", "2026-11-18", 0.5, 0]);
+});
+
+test("rows of one day, model or project are looked at alone, or of several of them together", () => {
+  const models = (filter: Parameters<typeof onlyThose>[1]): (string | undefined)[] => onlyThose(ROWS, filter).map((row) => row.model);
+  assert.deepEqual(models({}), ["a:b", "a:b", "c:d"]);
+  assert.deepEqual(models({ project_path: "/q" }), ["a:b", "c:d"]);
+  assert.deepEqual(models({ project_path: "/q", model: "a:b" }), ["a:b"]);
+  assert.deepEqual(models({ day: "2026-11-18", model: "c:d" }), []);
+});
+
+test("a file for a table calculation has a line a row, and nothing in it is a formula", () => {
+  const lines = asCsv([...ROWS, { day: "2026-11-16", model: '=HYPERLINK("x")', project_path: "/a,b" }]).split("\r\n");
+  assert.equal(lines[0], "day,project,model,calls,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,cost_usd");
+  assert.equal(lines[1], "2026-11-18,/p,a:b,2,10,5,0,0,0.5");
+  assert.equal(lines[3], "2026-11-17,/q,c:d,3,7,0,0,0,", "a cost that is not known is no zero");
+  assert.equal(lines[4], `2026-11-16,"/a,b","'=HYPERLINK(""x"")",0,0,0,0,0,`);
+  assert.equal(lines.length, 6);
 });

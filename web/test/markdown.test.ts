@@ -35,3 +35,27 @@ test("links lead only where a browser may be sent", () => {
   assert.equal(safeLink("https://example.org/a"), "https://example.org/a");
   for (const bad of ["javascript:alert(1)", "data:text/html,x", "JaVaScRiPt:alert(1)", "vbscript:x", "//evil", "file:///etc/passwd", "/relative"]) assert.equal(safeLink(bad), null);
 });
+
+function deepest(tokens: readonly { tokens?: unknown; items?: unknown }[]): number {
+  const below = (each: { tokens?: unknown; items?: unknown }): number => deepest([...((each.tokens as []) ?? []), ...((each.items as []) ?? [])]);
+  return tokens.length === 0 ? 0 : 1 + Math.max(...tokens.map(below));
+}
+
+test("what nests without an end is read to some depth, and its rest is text", () => {
+  const nested = { quotes: "> ".repeat(3000), tight: ">".repeat(20_000), lists: "- ".repeat(3000), numbers: "1. ".repeat(3000), both: "> - ".repeat(1000), emphasis: "**a _b ".repeat(400) };
+  for (const [name, text] of Object.entries(nested)) {
+    const found = deepest(blocks(`${text}x`).map((block) => block.token as { tokens?: unknown }));
+    assert.ok(found > 0 && found < 100, `${name}: ${found}`);
+    assert.ok(deepest(new BlockStream().update(`${text}x`).map((block) => block.token as { tokens?: unknown })) < 100, name);
+  }
+});
+
+test("what would take the square of the time to read is text", () => {
+  const heavy = { address: `${"a".repeat(50_000)}@`, marks: "_a".repeat(20_000), spaced: "_a ".repeat(6_000), brackets: "[ ".repeat(9_000), long: "word ".repeat(5_000) };
+  for (const [name, text] of Object.entries(heavy)) {
+    const [block] = blocks(`**b** ${text}`);
+    assert.deepEqual((block?.token as { tokens?: { type: string }[] }).tokens?.map((each) => each.type), ["text"], name);
+  }
+  const [code] = blocks(`\`\`\`\n${"a".repeat(50_000)}@\n\`\`\`\n`);
+  assert.equal(code?.token.type, "code", "code is as long as it is");
+});

@@ -29,19 +29,33 @@ export interface FileDiff {
   removed: number;
 }
 
+/** A line in front of each file where one call changes several; what was asked names them so. */
+const HEADING = /^\*\*\* (.+) \([a-z ]+\)$/;
+
 /** Files of a unified diff; one without file names is a diff of `path`. */
 export function parseDiff(text: string, path = ""): FileDiff[] {
+  return parseChange(text, path).files;
+}
+
+/**
+ * The same, with `rest`: the lines that no hunk has (files that are removed whole, and what changes
+ * besides their lines). Who is asked about a change has to see these as well.
+ */
+export function parseChange(text: string, path = ""): { files: FileDiff[]; rest: string } {
   const files: FileDiff[] = [];
+  const rest: string[] = [];
   let file: FileDiff | null = null;
   let hunk: Hunk | null = null;
   let from = "";
+  let heading = "";
   let left = 0;
   let right = 0;
   const lines = text.split("\n");
   for (const line of lines) {
     const head = /^@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+ ?(.*)$/.exec(line);
     if (head) {
-      if (file === null) files.push((file = newFile(path)));
+      if (file === null) files.push((file = newFile(HEADING.exec(heading)?.[1] ?? path)));
+      heading = "";
       hunk = { before: Number(head[1]), after: Number(head[3]), place: head[5] ?? "", lines: [], added: 0, removed: 0 };
       left = head[2] === undefined ? 1 : Number(head[2]);
       right = head[4] === undefined ? 1 : Number(head[4]);
@@ -68,10 +82,20 @@ export function parseDiff(text: string, path = ""): FileDiff[] {
       file = newFile(to === "/dev/null" ? from : to || path);
       file.action = from === "/dev/null" ? "created" : to === "/dev/null" ? "deleted" : "modified";
       files.push(file);
+    } else if (HEADING.test(line)) {
+      if (heading) rest.push(heading);
+      heading = line;
+      file = hunk = null;
+    } else if (line.trim() && !line.startsWith("\\")) {
+      if (heading) rest.push(heading);
+      heading = "";
+      rest.push(line);
     }
   }
+  if (heading) rest.push(heading);
   for (const each of files) finish(each);
-  return files.filter((each) => each.hunks.length > 0);
+  rest.push(...files.filter((each) => each.hunks.length === 0).map((each) => `${each.path} (${each.action})`));
+  return { files: files.filter((each) => each.hunks.length > 0), rest: rest.join("\n") };
 }
 
 /** The diff of two texts. */

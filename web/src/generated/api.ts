@@ -74,6 +74,19 @@ export interface AttachedClient {
   role: "driver" | "viewer";
   driver?: string;
 }
+/** One effect, or one that was refused. */
+export interface AuditEntry {
+  session: string;
+  seq: number;
+  at: number;
+  what: string;
+  target?: string;
+  effect?: string;
+  outcome?: string;
+  by?: string;
+  why?: string;
+  files?: string[];
+}
 /** A background agent or command; `kill_background` takes its id. */
 export interface BackgroundWork {
   id: string;
@@ -453,6 +466,12 @@ export interface ExpandedCommand {
   agent?: string;
   missing?: string[];
 }
+/** What is to be judged: a command, or what another tool is given. */
+export interface ExplainQuery {
+  text: string;
+  tool?: string;
+  mode?: "accept_edits" | "auto" | "bypass" | "default" | "plan";
+}
 /** The form of an export. */
 export interface ExportQuery {
   format?: "html" | "json" | "jsonl" | "md";
@@ -751,6 +770,15 @@ export interface KindBody {
 export interface LabelBody {
   input_id?: string | null;
   label?: string | null;
+}
+/** A prompt that is sent later. */
+export interface LaterBody {
+  input_id?: string | null;
+  at: string;
+  prompt: string;
+  every?: string | null;
+  max_rounds?: number | null;
+  until?: string | null;
 }
 /** A thinking level. */
 export interface LevelBody {
@@ -1142,9 +1170,27 @@ export interface PairBody {
   input_id?: string | null;
   code: string;
 }
+/** What is said of one command of a line. */
+export interface PartJudgement {
+  text: string;
+  argv: string[];
+  decision: "allow" | "ask" | "deny";
+  reason: string;
+  rule?: string;
+  only_reads?: boolean;
+}
 /** A file of the project. */
 export interface PathQuery {
   path: string;
+}
+/** What would be decided of an action, and why. */
+export interface PermissionExplanation {
+  decision: "allow" | "ask" | "deny";
+  parts?: PartJudgement[];
+  rule?: string;
+  why?: string;
+  mode?: "accept_edits" | "auto" | "bypass" | "default" | "plan";
+  sandboxed?: boolean;
 }
 /** A tool call waits for permission. */
 export interface PermissionRequest {
@@ -1292,6 +1338,17 @@ export interface ReasonBody {
   input_id?: string | null;
   reason?: string;
 }
+/** A claim and what is on record about it. */
+export interface Receipt {
+  claim: string;
+  kind: "all" | "build" | "format" | "lint" | "other" | "search" | "test" | "types";
+  color: "amber" | "green" | "grey" | "none";
+  why: string;
+  command?: string;
+  exit_code?: number | null;
+  tree?: string;
+  call?: string;
+}
 /** How a turn (or a whole run) ended. */
 export interface Result {
   text: string;
@@ -1307,6 +1364,7 @@ export interface Result {
   deliverable?: unknown;
   detail?: string;
   turn_id?: string | null;
+  receipts?: Receipt[];
 }
 /** Which candidates; all without it. */
 export interface ResumeBody {
@@ -1349,6 +1407,35 @@ export interface RootBody {
   title?: string;
   metadata?: Record<string, unknown>;
 }
+/** A rule of the user's settings. */
+export interface RuleBody {
+  input_id?: string | null;
+  verdict: "allow" | "ask" | "deny";
+  rule: string;
+  match?: string[];
+  not_match?: string[];
+}
+/** The rules that count in a project. */
+export interface RuleList {
+  rules: StandingRule[];
+}
+/** A rule that is taken out of the user's settings. */
+export interface RuleRemovalBody {
+  input_id?: string | null;
+  verdict: "allow" | "ask" | "deny";
+  rule: string;
+}
+/** What a rule would have changed. */
+export interface RuleSimulation {
+  verdict: "allow" | "ask" | "deny";
+  rule: string;
+  sessions: number;
+  calls: number;
+  covered: number;
+  before: VerdictCount;
+  after: VerdictCount;
+  changed?: SimulatedCall[];
+}
 /** A task for one run, which is not kept. */
 export interface RunBody {
   input_id?: string | null;
@@ -1361,6 +1448,16 @@ export interface RunBody {
   max_turns?: number | null;
   max_budget_usd?: number | null;
   schema?: Record<string, unknown> | null;
+}
+/** A prompt that is sent later, in a new session or in one that there is. */
+export interface ScheduleBody {
+  input_id?: string | null;
+  at: string;
+  prompt: string;
+  every?: string | null;
+  max_rounds?: number | null;
+  until?: string | null;
+  session_id?: string | null;
 }
 /** Of which file. */
 export interface ScopeQuery {
@@ -1449,6 +1546,8 @@ export interface SessionRow {
   archived?: boolean;
   turn_open?: boolean;
   wake_at?: number | null;
+  round_at?: number | null;
+  asleep?: boolean;
   min_reader?: number;
   damaged?: string;
   last_seq?: number;
@@ -1461,11 +1560,40 @@ export interface SessionView {
   project_path: string;
   snapshot: EditorSnapshot;
 }
+/** Something that a session waits for: the wait of its turn, or a prompt that is to be sent. */
+export interface SessionWait {
+  id: string;
+  session_id: string;
+  kind: string;
+  text: string;
+  since: number;
+  until?: number | null;
+  every?: number | null;
+  rounds?: number;
+  max_rounds?: number | null;
+  ends?: number | null;
+  is_sealed?: boolean;
+}
 /** A setting as the user types it; null takes it out. */
 export interface SettingBody {
   input_id?: string | null;
   name: string;
   value: string | null;
+}
+/** The rule that is tried on past calls, and whether on those of every project. */
+export interface SimulateQuery {
+  rule: string;
+  verdict?: "allow" | "ask" | "deny";
+  mode?: "accept_edits" | "auto" | "bypass" | "default" | "plan";
+  everywhere?: boolean;
+}
+/** A call that the rule would have decided otherwise. */
+export interface SimulatedCall {
+  tool: string;
+  text: string;
+  times: number;
+  before: "allow" | "ask" | "deny";
+  after: "allow" | "ask" | "deny";
 }
 /** One skill. */
 export interface SkillFile {
@@ -1480,6 +1608,12 @@ export interface SkillFile {
 export interface SkillList {
   all: SkillFile[];
   active: string[];
+}
+/** A rule that counts in this project. */
+export interface StandingRule {
+  verdict: "allow" | "ask" | "deny";
+  rule: string;
+  source: string;
 }
 /** What a session is started with; all of it may be left out. */
 export interface StartBody {
@@ -1737,6 +1871,10 @@ export interface TurnOptions {
   edit_model?: string | null;
   retries?: number | null;
 }
+/** A turn, by one of its messages; without it, the last. */
+export interface TurnQuery {
+  turn?: string | null;
+}
 /** The turn waits, and no model is asked before it is woken. */
 export interface TurnWaiting {
   kind: "turn_waiting";
@@ -1746,10 +1884,18 @@ export interface TurnWaiting {
   until?: number | null;
   node?: string | null;
   call_uid?: string | null;
+  permission?: CallPermission | null;
+  unattended?: UnattendedPermission | null;
   session_id?: string;
   seq?: number;
   at?: number;
   cause?: CommandCause | null;
+}
+/** What the user gave to one schedule, and to nothing else: a round that begins when no user is there has this mode and these grants. */
+export interface UnattendedPermission {
+  mode?: string;
+  grants?: string[];
+  seal?: string;
 }
 /** The last rewind, undone. */
 export interface UndoRewindBody {
@@ -1780,6 +1926,18 @@ export interface UsageReport {
   branch: Usage;
   by_branch?: Record<string, Usage>;
   by_purpose?: Record<string, Usage>;
+}
+/** How many calls get which verdict. */
+export interface VerdictCount {
+  allow?: number;
+  ask?: number;
+  deny?: number;
+}
+/** What a session waits for. */
+export interface WaitBody {
+  input_id?: string | null;
+  on: WaitSubject;
+  until?: string | null;
 }
 /** What a turn waits for. */
 export interface WaitSubject {
@@ -1878,6 +2036,8 @@ export interface Operations {
   list_agents: { path: { id: string }; answer: AgentDefinition[] };
   /** Every model that could be used. */
   get_available_models: { path: { id: string }; answer: ModelInfo[] };
+  /** What the answer of a turn claims, beside what is on record. */
+  receipts: { path: { id: string }; query?: { turn?: string | null }; answer: Receipt[] };
   /** Send a message and wait for the end of its turn. */
   send_message: { path: { id: string }; body: MessageBody; answer: Result };
   /** Send a message; the answer comes as soon as it is durable. */
@@ -2022,6 +2182,16 @@ export interface Operations {
   fan_resume: { path: { id: string; fan: string }; body?: ResumeBody; answer: FanView };
   /** Stop what is at work. */
   fan_stop: { path: { id: string; fan: string }; body?: ChangeBody; answer: FanView };
+  /** What a session waits for: the wait of its turn, and prompts that are to be sent. */
+  waits: { path: { id: string }; answer: SessionWait[] };
+  /** Begin a turn that is asleep until something has come. */
+  wait_for: { path: { id: string }; body: WaitBody; answer: SessionWait };
+  /** End a wait of the turn, or a schedule; true when it had not ended. */
+  cancel_wait: { path: { id: string; wait: string }; body?: ChangeBody; answer: boolean };
+  /** Send a prompt to a session at a time, once or again and again. */
+  schedule: { path: { id: string }; body: LaterBody; answer: SessionWait };
+  /** Send a prompt at a time, in a new session of the project or in one that there is. */
+  schedule_in_project: { path: { project: string }; body: ScheduleBody; answer: SessionWait };
   /** The events of a session as server-sent events, from a cursor on. */
   subscribe: { path: { id: string }; query?: { after?: number | null }; answer: string };
   /** What changes in the list of sessions, or in the project's files. */
@@ -2088,6 +2258,18 @@ export interface Operations {
   model_access: { path: { project: string }; answer: ModelAccess };
   /** Save a provider's key for this user; `any` finds the provider by the key. */
   save_key: { path: { project: string; provider: string }; body: KeyBody; answer: ModelAccess };
+  /** The permission rules that count in a project, those that deny first. */
+  list_rules: { path: { project: string }; answer: RuleList };
+  /** Keep a permission rule in the user's settings; open sessions heed it at once. */
+  add_rule: { path: { project: string }; body: RuleBody; answer: StandingRule };
+  /** Take a permission rule out of the user's settings. */
+  remove_rule: { path: { project: string }; body: RuleRemovalBody; answer: null };
+  /** What would be decided of a command, a path or an address, and why; nothing is run. */
+  explain_action: { path: { project: string }; query: { text: string; tool?: string; mode?: "accept_edits" | "auto" | "bypass" | "default" | "plan" }; answer: PermissionExplanation };
+  /** What a rule would have changed in past sessions; it is not kept. */
+  simulate_rule: { path: { project: string }; query: { rule: string; verdict?: "allow" | "ask" | "deny"; mode?: "accept_edits" | "auto" | "bypass" | "default" | "plan"; everywhere?: boolean }; answer: RuleSimulation };
+  /** Every effect of a session and of its agents, with who allowed it and why. */
+  audit_session: { path: { id: string }; answer: AuditEntry[] };
   /** What was decided: about some words, about a file, or all of it. */
   decisions: { path: { project: string }; query?: { text?: string | null; path?: string | null; kind?: string | null; status?: string | null; session?: string | null; limit?: number }; answer: DecisionList };
   /** Log a decision. */
@@ -2235,6 +2417,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   children: ["GET", "/api/sessions/{id}/children"],
   list_agents: ["GET", "/api/sessions/{id}/agents"],
   get_available_models: ["GET", "/api/sessions/{id}/models"],
+  receipts: ["GET", "/api/sessions/{id}/receipts"],
   send_message: ["POST", "/api/sessions/{id}/message"],
   send_prompt: ["POST", "/api/sessions/{id}/prompt"],
   queue_steering: ["POST", "/api/sessions/{id}/steer"],
@@ -2307,6 +2490,11 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   fan_prune: ["POST", "/api/sessions/{id}/fan/{fan}/prune"],
   fan_resume: ["POST", "/api/sessions/{id}/fan/{fan}/resume"],
   fan_stop: ["POST", "/api/sessions/{id}/fan/{fan}/stop"],
+  waits: ["GET", "/api/sessions/{id}/waits"],
+  wait_for: ["POST", "/api/sessions/{id}/waits"],
+  cancel_wait: ["DELETE", "/api/sessions/{id}/waits/{wait}"],
+  schedule: ["POST", "/api/sessions/{id}/schedules"],
+  schedule_in_project: ["POST", "/api/projects/{project}/schedules"],
   subscribe: ["GET", "/api/sessions/{id}/events"],
   subscribe_topic: ["GET", "/api/events"],
   projects: ["GET", "/api/projects"],
@@ -2340,6 +2528,12 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   logout_mcp_server: ["POST", "/api/projects/{project}/mcp/{server}/logout"],
   model_access: ["GET", "/api/projects/{project}/model-access"],
   save_key: ["PUT", "/api/projects/{project}/keys/{provider}"],
+  list_rules: ["GET", "/api/projects/{project}/permissions"],
+  add_rule: ["POST", "/api/projects/{project}/permissions"],
+  remove_rule: ["DELETE", "/api/projects/{project}/permissions"],
+  explain_action: ["GET", "/api/projects/{project}/permissions/explain"],
+  simulate_rule: ["GET", "/api/projects/{project}/permissions/simulate"],
+  audit_session: ["GET", "/api/sessions/{id}/audit"],
   decisions: ["GET", "/api/projects/{project}/decisions"],
   log_decision: ["POST", "/api/projects/{project}/decisions"],
   decision_pulse: ["GET", "/api/projects/{project}/decisions/pulse"],

@@ -1,10 +1,57 @@
 /** Markdown as tokens, block by block: while text streams in, only its last block is read again. */
 
-import { Lexer, type Token } from "marked";
+import { Lexer, type MarkedOptions, type Token, type TokensList } from "marked";
 
 export interface Block {
   key: number;
   token: Token;
+}
+
+/** Deeper than this nothing nests: the rest is plain text, which costs neither time nor stack. */
+const DEEPEST = 20;
+/** Of a text in one block, of a word in it, and of the marks in it: the reading of more takes the square of the time. */
+const LONGEST = 20_000;
+const LONGEST_WORD = /\S{2000}/;
+const MARKS = /[*_~`[\]<]/g;
+const MOST_MARKS = 1_000;
+
+/** Reads Markdown that anyone may have written: what would hold the page up is plain text. */
+class BoundedLexer extends Lexer {
+  private depth = 0;
+
+  constructor() {
+    super({ gfm: true } as MarkedOptions);
+  }
+
+  override blockTokens(source: string, tokens?: Token[], isLast?: boolean): Token[];
+  override blockTokens(source: string, tokens?: TokensList, isLast?: boolean): TokensList;
+  override blockTokens(source: string, tokens: Token[] = [], isLast = false): Token[] {
+    return this.nested(source, tokens, () => super.blockTokens(source, tokens, isLast));
+  }
+
+  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    if (isHeavy(source)) return plain(source, tokens);
+    return this.nested(source, tokens, () => super.inlineTokens(source, tokens));
+  }
+
+  private nested(source: string, tokens: Token[], read: () => Token[]): Token[] {
+    if (this.depth >= DEEPEST) return plain(source, tokens);
+    this.depth += 1;
+    try {
+      return read();
+    } finally {
+      this.depth -= 1;
+    }
+  }
+}
+
+function plain(source: string, tokens: Token[]): Token[] {
+  tokens.push({ type: "text", raw: source, text: source });
+  return tokens;
+}
+
+function isHeavy(source: string): boolean {
+  return source.length > LONGEST || LONGEST_WORD.test(source) || (source.match(MARKS)?.length ?? 0) > MOST_MARKS;
 }
 
 /** What streamed in last: the finished message is mostly the same text, and has its blocks. */
@@ -16,7 +63,7 @@ const DEFINES = /^ {0,3}\[[^\]\n]+\]:/m;
 /** The blocks of a finished text. */
 export function blocks(text: string): Block[] {
   if (text === streamed.text && !DEFINES.test(text)) return streamed.found;
-  return new Lexer({ gfm: true })
+  return new BoundedLexer()
     .lex(text)
     .filter((token) => token.type !== "space" && token.type !== "def")
     .map((token, key) => ({ key, token }));
@@ -46,7 +93,7 @@ export class BlockStream {
     this.text = text;
     const rest = text.slice(this.from);
     this.read += rest.length;
-    const tokens = new Lexer({ gfm: true }).lex(rest);
+    const tokens = new BoundedLexer().lex(rest);
     // Nothing after a block can change it, but a list or a paragraph may still go on: the last one,
     // and the blank lines behind it, stay open.
     let last = tokens.length - 1;

@@ -8,20 +8,12 @@ import { highlightOnce, languageOf, spans } from "../code/highlight.ts";
 import { CopyButton } from "../ui/controls.tsx";
 import { blocks, BlockStream, safeLink, type Block } from "./blocks.ts";
 
-export function Markdown({ text }: { text: string }): JSX.Element {
-  const found = useMemo(() => blocks(text), [text]);
-  return <Blocks found={found} />;
-}
-
-/** Text in flight, with the caret behind it. */
-export function StreamingMarkdown({ text }: { text: string }): JSX.Element {
+/** A text as elements; one that grows reads its last block alone, and keeps its elements when it is whole. */
+export function Markdown({ text, isLive = false }: { text: string; isLive?: boolean }): JSX.Element {
   const stream = useRef<BlockStream | undefined>(undefined);
-  stream.current ??= new BlockStream();
-  return (
-    <div class="streaming">
-      <Blocks found={stream.current.update(text)} />
-    </div>
-  );
+  if (isLive) stream.current ??= new BlockStream();
+  const found = useMemo(() => (isLive ? stream.current?.update(text) : undefined) ?? blocks(text), [text, isLive]);
+  return <div class={isLive ? "text-block streaming" : "text-block"}><Blocks found={found} /></div>;
 }
 
 /** Blocks that are compared as one: an answer of a thousand blocks is not gone through for each piece. */

@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { lazy } from "./lazy.tsx";
 import { memo } from "./memo.ts";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { Markdown, StreamingMarkdown } from "../md/markdown.tsx";
+import { Markdown } from "../md/markdown.tsx";
 import type { Draft, Row } from "../state/fold.ts";
 import { siblings, type TurnTree } from "../state/turns.ts";
 import { count, money, seconds, shortModel } from "../state/words.ts";
@@ -15,8 +15,9 @@ import { attempt, branchAt, go, link, looking, mcpQuestions, now, past, project,
 import { of, send } from "../api.ts";
 import { addPictures, filesIn } from "../pictures.ts";
 import { Button, Chip } from "../ui/controls.tsx";
-import { Icon, Mark } from "../ui/icons.tsx";
+import { Icon, Mark, type MarkName } from "../ui/icons.tsx";
 import { busy, Composer, insert, models, textOf } from "./composer.tsx";
+import { Receipts } from "./receipts.tsx";
 import { Requests } from "./requests.tsx";
 import { Calls, WritingCall } from "./tools.tsx";
 
@@ -60,6 +61,11 @@ const turns = computed<TurnRows[]>(() => {
   return before;
 });
 
+/** An answer that nobody's message asked for: an agent's, or one of a line that begins anew. */
+const UNASKED: TurnRows[] = [{ key: "", prompt: null, rows: [] }];
+const NO_DRAFTS: Draft[] = [];
+const inFlight = computed(() => busy.value || slice.hasDrafts.value);
+
 export function Chat(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
   const sticks = useRef(true);
@@ -74,7 +80,7 @@ export function Chat(): JSX.Element {
   const isNow = key === null;
   const place = isNow ? -1 : turns.value.findIndex((turn) => isTurn(turn, key, tree.value));
   const far = !isNow && place < 0;
-  const all = far ? (past.value?.key === key ? cut(past.value.rows) : []) : turns.value;
+  const all = far ? (past.value?.key === key ? cut(past.value.rows) : []) : turns.value.length === 0 && inFlight.value ? UNASKED : turns.value;
   const end = isNow || far ? all.length : place + 1;
   const shown = all.slice(Math.max(0, end - drawn.value), Math.max(0, end - left.value));
 
@@ -165,7 +171,6 @@ export function Chat(): JSX.Element {
           {mcpQuestions.value.length ? <McpQuestions /> : null}
           {isNow && all.length === 0 ? <Blank /> : null}
           {shown.map((turn, at) => <TurnView key={turn.key} turn={turn} isLast={isNow && left.value === 0 && at === shown.length - 1} isLooked={!isNow && left.value === 0 && at === shown.length - 1} />)}
-          {isNow && left.value === 0 ? <InFlight /> : null}
           {isNow ? null : <Ahead from={key} />}
           {isNow && left.value === 0 ? <Ends /> : null}
           <div class="foot" />
@@ -192,6 +197,7 @@ function isTurn(turn: TurnRows, key: string, known: TurnTree | null): boolean {
 const TurnView = memo(function TurnView({ turn, isLast, isLooked }: { turn: TurnRows; isLast: boolean; isLooked: boolean }): JSX.Element {
   const known = tree.value;
   const key = known?.turnOf.get(turn.key) ?? turn.key;
+  const isLive = isLast && inFlight.value;
   return (
     <article class={isLooked ? "turn looked" : "turn"} aria-label={`Turn: ${turn.prompt?.message.typed || turn.prompt?.message.content || ""}`.slice(0, 120)}>
       {turn.prompt ? (
@@ -204,18 +210,32 @@ const TurnView = memo(function TurnView({ turn, isLast, isLooked }: { turn: Turn
           </div>
         </div>
       ) : null}
-      {turn.rows.length > 0 ? (
+      {turn.rows.length > 0 || isLive ? (
         <div class="said">
-          <span class="gutter-mark"><Mark name={isLooked ? "looking" : turn.rows.at(-1)?.message.is_partial ? "partial" : "weft"} label="" /></span>
+          <span class="gutter-mark"><Mark name={isLive ? liveMark() : isLooked ? "looking" : turn.rows.at(-1)?.message.is_partial ? "partial" : "weft"} label="" /></span>
           <div class="weft">
-            <Meta turn={turn} turnKey={key} isLast={isLast} />
-            {turn.rows.map((row) => <Answer key={row.id} row={row} />)}
+            <Meta turn={turn} turnKey={key} isLast={isLast} isLive={isLive} />
+            <Answers rows={turn.rows} isLast={isLast} />
+            {isLive ? <InFlight /> : null}
           </div>
         </div>
       ) : null}
     </article>
   );
 });
+
+/** How the answer in flight stands; what waits for the user has a mark of its own, beside its card. */
+function liveMark(): MarkName {
+  if (slice.requests.value?.length) return "weft";
+  return busy.value ? "running" : "partial";
+}
+
+/** What a turn's answers say, the one in flight last: finished, it keeps its elements. */
+function Answers({ rows, isLast }: { rows: readonly Row[]; isLast: boolean }): JSX.Element {
+  const drafts = isLast ? (slice.drafts.value ?? NO_DRAFTS) : NO_DRAFTS;
+  // One list: a draft's element is found again, by its key, as that of its message.
+  return <>{[...rows.map((row) => <Answer key={row.id} row={row} />), ...drafts.map((draft) => <Answer key={draft.node} draft={draft} />)]}</>;
+}
 
 /** Pictures of a message; those that the server holds are fetched with the page's token. */
 function Pictures({ parts }: { parts: readonly Part[] }): JSX.Element | null {
@@ -235,14 +255,15 @@ function Picture({ part }: { part: Part & { type: "image" } }): JSX.Element | nu
   return address.value ? <img src={address.value} alt={part.name || "Picture"} /> : null;
 }
 
-function Meta({ turn, turnKey, isLast }: { turn: TurnRows; turnKey: string; isLast: boolean }): JSX.Element {
+function Meta({ turn, turnKey, isLast, isLive }: { turn: TurnRows; turnKey: string; isLast: boolean; isLive: boolean }): JSX.Element {
   const answers = turn.rows.filter((row) => row.role === "assistant");
   const model = answers.at(-1)?.message.model ?? "";
   const costs = answers.map((row) => row.message.usage?.cost_usd ?? null);
   const cost = costs.some((each) => each === null) ? null : costs.reduce<number>((sum, each) => sum + (each ?? 0), 0);
   const began = turn.prompt?.message.at ?? 0;
   const ended = Math.max(turn.rows.at(-1)?.message.at ?? 0, ...answers.flatMap((row) => (row.message.tool_calls ?? []).map((call) => slice.results.value?.get(call.id)?.at ?? 0)));
-  const words = [shortModel(model), began && ended > began ? seconds((ended - began) * 1000) : "", cost === null || answers.length === 0 ? "" : money(cost)].filter(Boolean);
+  const time = isLive && slice.turnBegan.value ? now.value - slice.turnBegan.value : began ? ended - began : 0;
+  const words = [shortModel(model), time > 0 ? seconds(time * 1000) : "", cost === null || answers.length === 0 ? "" : money(cost)].filter(Boolean);
   const node = turn.rows.findLast((row) => row.role === "assistant")?.id ?? turn.key;
   return (
     <div class={isLast ? "meta newest" : "meta"}>
@@ -279,15 +300,18 @@ function Siblings({ turnKey }: { turnKey: string }): JSX.Element | null {
   );
 }
 
-const Answer = memo(function Answer({ row }: { row: Row }): JSX.Element | null {
-  const { message } = row;
-  if (row.role === "note") return <p class={message.is_error ? "note bad" : "note"}>{message.content}</p>;
+const Answer = memo(function Answer({ row, draft }: { row?: Row; draft?: Draft }): JSX.Element | null {
+  const message = row?.message;
+  if (message && row.role === "note") return <p class={message.is_error ? "note bad" : "note"}>{message.content}</p>;
+  const text = draft?.text.text ?? message?.content ?? "";
+  const isWriting = draft !== undefined && draft.text.length > 0;
   return (
     <>
-      {message.thinking ? <Thought text={message.thinking} ms={message.duration_ms ?? 0} /> : null}
-      {message.content.trim() ? <Markdown text={message.content} /> : null}
-      {message.tool_calls?.length ? <Calls calls={message.tool_calls} /> : null}
-      {message.is_partial ? <p class="note">Interrupted here; what came is kept.</p> : null}
+      {draft ? <DraftThought draft={draft} isLive={!isWriting} /> : message?.thinking ? <Thought key="done" text={message.thinking} ms={message.duration_ms ?? 0} /> : null}
+      {isWriting || text.trim() ? <Markdown key="text" text={text} isLive={isWriting} /> : null}
+      {draft?.calls.length ? <div key="writing" class="tools">{draft.calls.map((call) => <WritingCall key={call.index} call={call} />)}</div> : null}
+      {message?.tool_calls?.length ? <Calls key="calls" calls={message.tool_calls} /> : null}
+      {message?.is_partial ? <p class="note">Interrupted here; what came is kept.</p> : null}
     </>
   );
 });
@@ -307,48 +331,27 @@ function Thought({ text, ms, live = false, id = "" }: { text: string; ms: number
   );
 }
 
-/** The answer in flight. */
-function InFlight(): JSX.Element | null {
-  const state = session.value;
-  if (state === null) return null;
-  const hasPrompt = turns.value.at(-1)?.rows.length === 0;
-  const isWorking = busy.value;
-  if (state.drafts.length === 0 && !isWorking) return null;
-  return (
-    <div class={hasPrompt ? "said flight" : "said flight more"}>
-      {hasPrompt || state.drafts.length > 0 ? <span class="gutter-mark"><Mark name={state.requests.length ? "here" : isWorking ? "running" : "partial"} label="" /></span> : null}
-      <div class="weft">
-        {hasPrompt ? <div class="meta"><span>{[shortModel(state.model), state.turnBegan && isWorking ? seconds((now.value - state.turnBegan) * 1000) : ""].filter(Boolean).join(" · ")}</span></div> : null}
-        {state.drafts.map((draft) => <DraftView key={draft.node} draft={draft} />)}
-        <Trouble />
-        {state.drafts.length === 0 && isWorking && state.running.size === 0 && state.requests.length === 0 && !state.retry ? <p class="note working">{state.status === "waiting" ? "Waiting" : "Thinking"}…</p> : null}
-      </div>
-    </div>
-  );
+function DraftThought({ draft, isLive }: { draft: Draft; isLive: boolean }): JSX.Element | null {
+  if (draft.thinking.length === 0) return null;
+  return <Thought key={isLive ? "live" : "done"} text={draft.thinking.text} ms={(draft.thoughtUntil - draft.began) * 1000} live={isLive} />;
 }
 
-function DraftView({ draft }: { draft: Draft }): JSX.Element {
-  const hasText = draft.text.length > 0;
-  return (
-    <>
-      {draft.thinking.length > 0 ? <Thought key={hasText ? "done" : "live"} text={draft.thinking.text} ms={(draft.thoughtUntil - draft.began) * 1000} live={!hasText} /> : null}
-      {hasText ? <StreamingMarkdown text={draft.text.text} /> : null}
-      {draft.calls.length > 0 ? <div class="tools">{draft.calls.map((call) => <WritingCall key={call.index} call={call} />)}</div> : null}
-    </>
-  );
+/** What stands below an answer in flight: what hinders it, or that nothing of it has come yet. */
+function InFlight(): JSX.Element {
+  const isSilent = busy.value && !slice.hasDrafts.value && slice.running.value?.size === 0 && slice.requests.value?.length === 0 && !slice.retry.value;
+  return <><Trouble />{isSilent ? <p class="note working">{slice.status.value === "waiting" ? "Waiting" : "Thinking"}…</p> : null}</>;
 }
 
 /** Notices in the line: a retry that is counted down. */
 function Trouble(): JSX.Element | null {
-  const state = session.value;
-  const retry = state?.retry;
-  if (!state || !retry) return null;
+  const retry = slice.retry.value;
+  if (!retry) return null;
   const left = Math.max(0, Math.ceil(retry.until - now.value));
-  const other = models.value.find((each) => `${each.provider}:${each.name}` !== state.model);
+  const other = models.value.find((each) => `${each.provider}:${each.name}` !== slice.model.value);
   return (
     <div class="notice warn" role="status">
       <Icon name="warn" /><span class="words">{retry.reason}. Trying again{left > 0 ? ` in ${left} s` : ""}. <span class="dim">attempt {retry.attempt}{retry.tries ? ` of ${retry.tries}` : ""}</span></span>
-      {other ? <Button kind="quiet" small onClick={() => void attempt(send("PUT", of(state.id, "model"), { model: `${other.provider}:${other.name}` }))}>Other model…</Button> : null}
+      {other ? <Button kind="quiet" small onClick={() => void attempt(send("PUT", of(slice.id.value, "model"), { model: `${other.provider}:${other.name}` }))}>Other model…</Button> : null}
     </div>
   );
 }
@@ -361,6 +364,7 @@ function Ends(): JSX.Element {
   const odd = last && !["stop", "submitted"].includes(last.reason);
   return (
     <>
+      <Receipts />
       {odd && state?.status === "idle" ? (
         <div class={last.reason === "aborted" ? "notice" : "notice bad"}>
           <Icon name={last.reason === "aborted" ? "stop" : "cross"} />

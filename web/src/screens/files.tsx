@@ -1,16 +1,18 @@
-/** The project's files, read-only. */
+/** The project's files, as they are: who wrote a line, and lines for the message. */
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, of } from "../api.ts";
 import { highlightLines, languageOf, spans } from "../code/highlight.ts";
-import { go, project, route, session, touched } from "../store.ts";
+import { go, project, route, session, touched, tree } from "../store.ts";
 import { Button, Chip, Empty, Loading, PathName } from "../ui/controls.tsx";
-import type { EditBoundary, ProjectFile } from "../types.ts";
-import { Icon } from "../ui/icons.tsx";
+import type { EditBoundary, ProjectFile, WhyReport } from "../types.ts";
+import { Icon, Mark } from "../ui/icons.tsx";
 import { filesTrouble, insert, projectFiles } from "./composer.tsx";
 
+/** Lines that are put into a message, at most. */
+const MOST_QUOTED = 200;
 
 export function Files(): JSX.Element {
   const files = useSignal<string[] | null>(null);
@@ -18,7 +20,7 @@ export function Files(): JSX.Element {
   const open = useSignal<ProjectFile | null>(null);
   const trouble = useSignal("");
   const path = route.value.query.path ?? "";
-  const line = Number(route.value.query.line ?? 0);
+  const [line = 0, last = 0] = linesOf(route.value.query);
   const bounds = useSignal<EditBoundary | null>(null);
   useEffect(() => { void projectFiles().then((found) => { files.value = found; }); }, [project.value.key]);
   useEffect(() => {
@@ -42,22 +44,67 @@ export function Files(): JSX.Element {
         </div>
       </div>
       <div class="changes-main" tabIndex={-1}>
-        {path ? <div class="file-head"><code><PathName path={path} /></code><span class="push" />{bounds.value ? <Chip icon="shield">{`edits only in lines ${bounds.value.first + 1}–${bounds.value.last + 1}`}</Chip> : null}{line ? <Button small icon="why" onClick={() => go("decisions", undefined, { why: `${path}:${line}` })}>Why line {line}?</Button> : null}<Button small onClick={() => { insert(`@${path} `); go("chat"); }}>Put into the message</Button></div> : filesTrouble.value ? <Empty title="The files cannot be listed">{filesTrouble.value}</Empty> : <Empty title="Choose a file">Files are shown as they are now; nothing is edited here.</Empty>}
+        {path ? <div class="file-head"><code><PathName path={path} /></code><span class="push" />{bounds.value ? <Chip icon="shield">{`edits only in lines ${bounds.value.first + 1}–${bounds.value.last + 1}`}</Chip> : null}{line ? <Button small icon="why" onClick={() => go("decisions", undefined, { why: `${path}:${line}` })}>Why line {line}?</Button> : null}<Button small onClick={() => { insert(line && open.value?.text ? quoted(path, open.value.text, line, last) : `@${path} `); go("chat"); }}>{line ? `Put ${rangeWords(line, last)} into the message` : "Put into the message"}</Button></div> : filesTrouble.value ? <Empty title="The files cannot be listed">{filesTrouble.value}</Empty> : <Empty title="Choose a file">Files are shown as they are now; nothing is edited here.</Empty>}
         {trouble.value ? <div class="notice bad"><Icon name="cross" /><span class="words">{trouble.value}</span></div> : null}
+        {line && open.value?.text ? <Writer path={path} line={line} /> : null}
         {path && !open.value && !trouble.value ? <Loading rows={6} /> : null}
-        {open.value ? open.value.text === null ? <Empty title="Not text">{open.value.media_type ?? ""} · {open.value.size ?? 0} bytes</Empty> : <Source text={open.value.text} path={path} line={line} bounds={bounds.value} /> : null}
+        {open.value ? open.value.text === null ? <Empty title="Not text">{open.value.media_type ?? ""} · {open.value.size ?? 0} bytes</Empty> : <Source text={open.value.text} path={path} line={line} last={last} bounds={bounds.value} /> : null}
       </div>
     </div>
   );
 }
 
-/** Lines with numbers that can be chosen; the part that may be edited has a bar beside it. */
-function Source({ text, path, line, bounds }: { text: string; path: string; line: number; bounds: EditBoundary | null }): JSX.Element {
+/** The lines that are chosen, the first and the last; none: [0, 0]. */
+function linesOf(query: Record<string, string>): [number, number] {
+  const first = Math.max(0, Math.floor(Number(query.line ?? 0)) || 0);
+  return [first, Math.max(first, Math.floor(Number(query.to ?? 0)) || 0)];
+}
+
+function rangeWords(first: number, last: number): string {
+  return last > first ? `lines ${first}–${last}` : `line ${first}`;
+}
+
+/** The lines for the message: where they stand, and what they say, in a fence that they cannot end. */
+function quoted(path: string, text: string, first: number, last: number): string {
+  const lines = text.split("\n").slice(first - 1, last).slice(0, MOST_QUOTED).join("\n");
+  const longest = Math.max(2, ...[...lines.matchAll(/`+/g)].map((each) => each[0].length));
+  const fence = "`".repeat(longest + 1);
+  return `@${path} ${rangeWords(first, last)}:\n${fence}\n${lines}\n${fence}\n`;
+}
+
+/** Who wrote the line: the turn of a session, or a commit. */
+function Writer({ path, line }: { path: string; line: number }): JSX.Element | null {
+  const found = useSignal<WhyReport | null>(null);
+  useEffect(() => {
+    let isWanted = true;
+    found.value = null;
+    get<WhyReport>(`/projects/${encodeURIComponent(project.value.key)}/decisions/why`, { path, line }).then((answer) => { if (isWanted) found.value = answer; }, () => undefined);
+    return () => { isWanted = false; };
+  }, [path, line, project.value.key]);
+  const why = found.value;
+  if (!why) return <p class="line-writer" />;
+  const { turn } = why;
+  const here = turn?.node && turn.session_id === session.value?.id ? tree.value?.turnOf.get(turn.node) : undefined;
+  return (
+    <p class="line-writer">
+      <Mark name={turn ? "weft" : "other"} label="" />
+      <span class="words">Line {line}: {turn ? <>written in {here ? `turn ${(tree.value?.turns.get(here)?.depth ?? 0) + 1}` : "another session"}{turn.prompt ? `, “${turn.prompt.slice(0, 120)}”` : ""}</> : why.commit ? <>commit <code>{why.commit.commit.slice(0, 8)}</code> {why.commit.summary ?? ""}</> : "no session or commit is known that wrote it"}</span>
+      {turn ? <Button kind="quiet" small onClick={() => (here ? go("tree", undefined, { at: here }) : go("chat", turn.session_id))}>{here ? "Go to the turn" : "Open the session"}</Button> : null}
+    </p>
+  );
+}
+
+/** Lines with numbers that can be chosen, with Shift several; the part that may be edited has a bar beside it. */
+function Source({ text, path, line, last, bounds }: { text: string; path: string; line: number; last: number; bounds: EditBoundary | null }): JSX.Element {
   const lines = highlightLines(text, languageOf(path));
-  const look = (at: number): string => ["same", at + 1 === line ? "here" : "", bounds && at >= bounds.first && at <= bounds.last ? "editable" : ""].filter(Boolean).join(" ");
+  const look = (at: number): string => ["same", at + 1 >= line && at + 1 <= last ? "here" : "", bounds && at >= bounds.first && at <= bounds.last ? "editable" : ""].filter(Boolean).join(" ");
+  const choose = (at: number, isMore: boolean): void => {
+    const [from, to] = isMore && line ? [Math.min(line, at), Math.max(last, at)] : [at, at];
+    go("files", undefined, { path, line: String(from), ...(to > from ? { to: String(to) } : {}) });
+  };
   return (
     <div class="diff">
-      <table class="unified" aria-label={path}><tbody>{lines.slice(0, 5000).map((each, at) => <tr key={at} class={look(at)}><th scope="row"><button type="button" class="line-number" tabIndex={-1} onClick={() => go("files", undefined, { path, line: String(at + 1) })}>{at + 1}</button></th><td class="text">{spans(each)}</td></tr>)}</tbody></table>
+      <table class="unified" aria-label={path}><tbody>{lines.slice(0, 5000).map((each, at) => <tr key={at} class={look(at)}><th scope="row"><button type="button" class="line-number" tabIndex={-1} title="Choose the line; with Shift, all up to it" onClick={(event) => choose(at + 1, event.shiftKey)}>{at + 1}</button></th><td class="text">{spans(each)}</td></tr>)}</tbody></table>
     </div>
   );
 }

@@ -5,13 +5,12 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { get, of, send } from "../api.ts";
 import { DiffView } from "../diff/view.tsx";
-import { parseDiff } from "../diff/parse.ts";
-import { asked, askedFacts } from "../state/asked.ts";
-import { visible } from "../state/text.ts";
+import { answersOf, askedChange, askedFacts } from "../state/asked.ts";
+import { visible, written } from "../state/text.ts";
 import { seconds } from "../state/words.ts";
 import { attempt, lastKey, network, now, readNetwork, rewind, say, session } from "../store.ts";
 import type { PermissionRequest, QuestionAsked, Request, SessionView } from "../types.ts";
-import { Button, Key, Stat } from "../ui/controls.tsx";
+import { Button, Key, PathName, Stat } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 
 /** Answers count only when the card has been seen for a moment: a key for something else is not one. */
@@ -86,11 +85,12 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
   const reason = useSignal("");
   const busy = useSignal("");
   useEffect(readNetwork, []);
-  const preview = asked(request).text;
-  const files = /^(---|@@|diff )/m.test(preview) ? parseDiff(preview, request.tool_path) : [];
-  const text = files.length > 0 ? "" : preview || JSON.stringify(request.args ?? {}, null, 1);
+  const change = askedChange(request);
+  const { files } = change;
+  const text = files.length > 0 ? change.text : change.text || JSON.stringify(request.args ?? {}, null, 1);
   const pieces = visible(text);
-  const isHiding = pieces.some((piece) => piece.hidden);
+  const path = written(request.tool_path ?? "");
+  const isHiding = change.isHiding || pieces.some((piece) => piece.hidden) || (files.length > 0 && path.isHiding);
   const answer = async (action: string): Promise<void> => {
     if (!ready() || busy.value) return;
     busy.value = action;
@@ -99,10 +99,10 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
     busy.value = "";
   };
   const key = (pressed: string): boolean => {
-    const act = ["1", "2", "3", "4"].indexOf(pressed);
-    if (act < 0) return false;
-    if (act === 3) saysNo.value = true;
-    else void answer(["allow_once", "allow_turn", "allow_always"][act] ?? "");
+    const action = answersOf(request, isHiding)[["1", "2", "3", "4"].indexOf(pressed)];
+    if (!action) return false;
+    if (action === "deny") saysNo.value = true;
+    else void answer(action);
     return true;
   };
   useEffect(() => {
@@ -112,20 +112,19 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
     };
     window.addEventListener("keydown", down);
     return () => window.removeEventListener("keydown", down);
-  }, [active, request.request_id]);
-  const title = TITLES[request.tool_name] ?? `Allow ${request.tool_name.replaceAll("_", " ")}?`;
+  }, [active, request.request_id, isHiding]);
+  const title = TITLES[request.tool_name] ?? `Allow ${written(request.tool_name.replaceAll("_", " ")).text}?`;
   const waited = request.at ? `asked ${now.value - request.at < 2 ? "now" : `${seconds(Math.max(0, now.value - request.at) * 1000)} ago`} · nothing runs until you answer` : "";
   const added = files.reduce((sum, file) => sum + file.added, 0);
   const removed = files.reduce((sum, file) => sum + file.removed, 0);
-  const side = isHiding ? "something in it does not show" : files.length > 0 ? <>{request.tool_path} <Stat added={added} removed={removed} /></> : place || waited;
+  const side = isHiding ? "something in it does not show" : files.length > 0 && !text ? <>{path.text} <Stat added={added} removed={removed} /></> : place || waited;
   return (
     <Frame title={title} side={side} card={card} onKey={key} ready={ready}>
-      {files.length > 0 ? <div class="boxed">{files.map((file) => <DiffView key={file.path} file={file} split={false} />)}</div> : (
-        <pre class="command" tabIndex={0}>{pieces.map((piece, at) => piece.hidden ? <span key={at} class="code-point">{piece.text}</span> : piece.text)}</pre>
-      )}
+      {text ? <pre class="command" tabIndex={0}>{pieces.map((piece, at) => piece.hidden ? <span key={at} class="code-point">{piece.text}</span> : piece.text)}</pre> : null}
+      {files.length > 0 ? <div class="boxed">{files.map((file, at) => <div key={at}>{files.length > 1 || (text && !request.tool_name.startsWith("mcp__")) ? <div class="hunk-head"><PathName path={file.path} /><span class="push" /><Stat added={file.added} removed={file.removed} /></div> : null}<DiffView file={file} split={false} /></div>)}</div> : null}
       {isHiding ? <p class="fact warn"><Icon name="warn" />A character that turns the text around, or does not show, is in it; it is shown as a code</p> : null}
       <div class="facts">
-        {askedFacts(request, network.value).map((each) => <span key={each.text} class={each.warns ? "fact warn" : "fact"}><Icon name={each.icon} size={14} />{each.text}{each.code ? <> <code>{each.code}</code></> : null}</span>)}
+        {askedFacts(request, network.value).map((each) => <span key={each.text} class={each.warns ? "fact warn" : "fact"}><Icon name={each.icon} size={14} />{written(each.text).text}{each.code ? <> <code>{written(each.code).text}</code></> : null}</span>)}
       </div>
       {saysNo.value ? (
         <form class="say" onSubmit={(event) => { event.preventDefault(); void answer("deny"); }}>
@@ -136,7 +135,7 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
         <div class="answers">
           <Button kind={isHiding ? "plain" : "primary"} keys="1" keyFirst busy={busy.value === "allow_once"} onClick={() => void answer("allow_once")}>Once</Button>
           {isHiding ? null : <Button keys="2" keyFirst busy={busy.value === "allow_turn"} onClick={() => void answer("allow_turn")}>This turn</Button>}
-          {isHiding || !request.always_pattern ? null : <Button keys="3" keyFirst class="always" busy={busy.value === "allow_always"} onClick={() => void answer("allow_always")}>Always <code title={request.always_pattern}>{request.always_pattern.replace(/^\w+\((.*)\)$/s, "$1")}</code></Button>}
+          {isHiding || !request.always_pattern ? null : <Button keys="3" keyFirst class="always" busy={busy.value === "allow_always"} onClick={() => void answer("allow_always")}>Always <code title={request.always_pattern}>{written(request.always_pattern.replace(/^\w+\((.*)\)$/s, "$1")).text}</code></Button>}
           <span class="push" />
           <Button kind={isHiding ? "primary" : "quiet"} keys="4" keyFirst onClick={() => { saysNo.value = true; }}>No, and say why…</Button>
         </div>

@@ -206,7 +206,7 @@ function TopBar({ screen, flip }: { screen: Screen; flip: () => void }): JSX.Ele
         <p class="meta phone"><PhoneMeta /></p>
       </div>
       <Menu label="Session" class="desktop title-menu" items={[{ value: "rename", label: "Rename…" }, { value: "fork", label: "Fork as a new session" }, { value: "compact", label: "Compact the context" }, { value: "files", label: "Files" }, { value: "fan", label: "Candidates" }, { value: "archive", label: "Archive" }]} onChoose={act}><Icon name="down" size={14} /></Menu>
-      <button type="button" class="chip accent desktop" title="The current branch; opens the tree" onClick={() => go("tree")}><Icon name="branch" size={14} />{known?.headBranch ?? "main"}</button>
+      <button type="button" class="chip accent desktop" title="The current branch; opens the tree" onClick={() => go("tree")}><Icon name="branch" size={14} /><span class="clip">{known?.headBranch ?? "main"}</span></button>
       <nav class="screens desktop" aria-label="Screens">
         {tabs.map((tab) => <a key={tab.id} href={`#/s/${encodeURIComponent(route.value.session)}/${tab.id}`} aria-current={screen === tab.id || (tab.id === "tree" && (screen === "compare" || screen === "fan")) ? "page" : undefined}>{tab.label}{tab.count ? <span class="count">{tab.count}</span> : null}</a>)}
       </nav>

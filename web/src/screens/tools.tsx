@@ -6,6 +6,7 @@ import { DiffView } from "../diff/view.tsx";
 import { parseDiff } from "../diff/parse.ts";
 import { callEnd, callLine, LOOKUPS, type CallEnd, type CallState } from "../state/calls.ts";
 import type { CallResult, Child, DraftCall } from "../state/fold.ts";
+import { written } from "../state/text.ts";
 import { count, firstLine, money, seconds } from "../state/words.ts";
 import { children as childInfos, go, now, slice, unfolded, whoIs } from "../store.ts";
 import type { ToolExecuting } from "../types.ts";
@@ -95,7 +96,7 @@ export function ToolLine({ call }: { call: Call }): JSX.Element {
     <button type="button" class="tool" aria-expanded={open} onClick={() => { touchedOpen.value = !open; }}>
       <Icon name={icon} />
       <span class="verb">{verb}</span>
-      <span class="target">{target}</span>
+      <span class="target">{written(target).text}</span>
       {result ? <End end={withAnswer(callEnd(call.name, result), call.id)} /> : asked ? <><span class="end">waits for you</span><ToolState state="waits" /></> : running ? <Running running={running} /> : <><span class="end">queued</span><ToolState state="queued" /></>}
     </button>
   );
@@ -208,7 +209,7 @@ export function WritingCall({ call }: { call: DraftCall }): JSX.Element {
   const lines = call.args.text.split("\\n").length;
   return (
     <div class="tool still">
-      <Icon name={icon} /><span class="verb">{verb}</span><span class="target">{target}</span>
+      <Icon name={icon} /><span class="verb">{verb}</span><span class="target">{written(target).text}</span>
       <span class="end">{lines > 2 ? `writing ${lines} lines` : "writing"}</span><ToolState state="running" />
     </div>
   );

@@ -1,6 +1,8 @@
 /** What a permission request asks about: the command alone, and what is known of it besides. */
 
+import { parseChange, type FileDiff } from "../diff/parse.ts";
 import type { PermissionRequest } from "../types.ts";
+import { written } from "./text.ts";
 
 export interface AskedFact {
   icon: "agent" | "clock" | "cube" | "file" | "globe" | "shield";
@@ -28,6 +30,34 @@ export function asked(request: PermissionRequest): { text: string; remarks: stri
   const remarks = preview.slice(0, preview.length - target.length).split("\n").filter(Boolean);
   if (target.startsWith(OUTSIDE)) return { text: target.slice(OUTSIDE.length), remarks: [...remarks, OUTSIDE.trim()] };
   return { text: target.startsWith(INSIDE) ? target.slice(INSIDE.length) : target, remarks };
+}
+
+/** What a server is said to have changed begins behind this line. */
+const PIN = "\n\nWhat it says of itself, against what you know:\n";
+/** Tools of ours whose preview is a diff that the server made. */
+const CHANGES = new Set(["edit", "multi_edit", "write", "apply_patch", "rename"]);
+
+/**
+ * What is asked about, as text and as a diff. Only tools of ours that change files, and Weft's own
+ * look at a server, are shown as a diff: what another tool is given may look like one and hide what
+ * it does behind it. What does not show in a diff is written as a code.
+ */
+export function askedChange(request: PermissionRequest): { text: string; files: FileDiff[]; isHiding: boolean } {
+  const { text } = asked(request);
+  const preview = request.preview ?? "";
+  const isChange = CHANGES.has(request.tool_name) && /^(---|@@|diff )/m.test(preview);
+  const at = request.tool_name.startsWith("mcp__") ? text.indexOf(PIN) : -1;
+  const diff = isChange ? preview : at < 0 ? "" : text.slice(at + PIN.length);
+  const shown = written(diff.replaceAll("\r\n", "\n"));
+  const { files, rest } = parseChange(shown.text, request.tool_path);
+  if (files.length === 0) return { text, files, isHiding: false };
+  const call = isChange ? "" : text.slice(0, at);
+  return { text: [call, rest].filter(Boolean).join("\n\n"), files, isHiding: shown.isHiding };
+}
+
+/** What each key answers, in their order; null where there is no such button, for then it is no answer. */
+export function answersOf(request: PermissionRequest, isHiding: boolean): (string | null)[] {
+  return ["allow_once", isHiding ? null : "allow_turn", isHiding || !request.always_pattern ? null : "allow_always", "deny"];
 }
 
 /** The facts below it; `network` says whether commands in the sandbox have it, null: not known. */
@@ -58,4 +88,15 @@ function program(command: string): string {
 
 function sentence(words: string): string {
   return (words[0]?.toUpperCase() ?? "") + words.slice(1);
+}
+
+/** What a click on a hunk waits for: its file, and what was asked before. */
+export interface HunkClick {
+  path: string;
+  open: ReadonlySet<string>;
+}
+
+/** Whether the click is the answer: to its own edit alone, never to what a model or an agent asks beside it. */
+export function isAnsweredBy(click: HunkClick, request: PermissionRequest): boolean {
+  return ["edit", "write"].includes(request.tool_name) && request.tool_path === click.path && !request.child && !click.open.has(request.request_id);
 }

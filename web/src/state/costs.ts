@@ -11,6 +11,29 @@ export interface CostRow {
   unpriced: number;
 }
 
+/** What alone is looked at; a name that is missing leaves all. */
+export type CostFilter = Partial<Record<"day" | "model" | "project_path", string>>;
+
+export function onlyThose(rows: readonly DailyUsage[], filter: CostFilter): DailyUsage[] {
+  return rows.filter((row) => Object.entries(filter).every(([name, value]) => (row[name as keyof CostFilter] ?? "") === value));
+}
+
+const COLUMNS = ["day", "project", "model", "calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd"];
+
+/** The rows for a table calculation: RFC 4180; what begins like a formula begins with an apostrophe. */
+export function asCsv(rows: readonly DailyUsage[]): string {
+  const lines = rows.map((row) => {
+    const used = row.usage ?? {};
+    return [row.day, row.project_path ?? "", row.model ?? "", row.calls ?? 0, used.input_tokens ?? 0, used.output_tokens ?? 0, used.cache_read_tokens ?? 0, used.cache_write_tokens ?? 0, used.cost_usd ?? ""];
+  });
+  return [COLUMNS, ...lines].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
+}
+
+function cell(value: string | number): string {
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
 export function costRows(rows: readonly DailyUsage[], of: (row: DailyUsage) => string): CostRow[] {
   const found = new Map<string, CostRow>();
   for (const row of rows) {

@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { written } from "../state/text.ts";
 import { fileName } from "../state/words.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
@@ -65,7 +66,7 @@ export function Segments<T extends string>({ name, value, options, onChange }: {
 }
 
 export function Chip({ icon, tone, children }: { icon?: IconName; tone?: "accent" | "ok" | "bad" | "warn"; children: ComponentChildren }): JSX.Element {
-  return <span class={`chip ${tone ?? ""}`}>{icon ? <Icon name={icon} size={13} /> : null}{children}</span>;
+  return <span class={`chip ${tone ?? ""}`}>{icon ? <Icon name={icon} size={13} /> : null}<span class="clip">{children}</span></span>;
 }
 
 export function Filter({ chosen, onClick, children }: { chosen: boolean; onClick: () => void; children: ComponentChildren }): JSX.Element {
@@ -83,8 +84,9 @@ export function Stat({ added, removed }: { added: number; removed: number }): JS
 }
 
 export function PathName({ path }: { path: string }): JSX.Element {
-  const [folder, name] = fileName(path);
-  return <span class="path" title={path}><span class="folder">{folder}</span><span class="name">{name}</span></span>;
+  const shown = written(path).text;
+  const [folder, name] = fileName(shown);
+  return <span class="path" title={shown}><span class="folder">{folder}</span><span class="name">{name}</span></span>;
 }
 
 export function Check({ on, onChange, label, children }: { on: boolean; onChange: (on: boolean) => void; label?: string; children?: ComponentChildren }): JSX.Element {

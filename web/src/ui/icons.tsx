@@ -81,10 +81,15 @@ export function Mark({ name, size = 16, label }: { name: MarkName; size?: number
   const words = label ?? MARK_WORDS[name];
   const role = words ? { role: "img" as const, "aria-label": words } : { "aria-hidden": "true" as const };
   return (
-    <svg class={`mark m-${name}`} width={size} height={size} viewBox="0 0 16 16" {...role}>
+    <svg ref={name === "running" ? inStep : undefined} class={`mark m-${name}`} width={size} height={size} viewBox="0 0 16 16" {...role}>
       {shape(name)}
     </svg>
   );
+}
+
+/** All arcs turn in the same frames: each frame that one of them turns in is drawn anew, whole. */
+function inStep(mark: Element | null): void {
+  for (const turning of mark?.getAnimations() ?? []) turning.startTime = 0;
 }
 
 function shape(name: MarkName): JSX.Element {

@@ -50,7 +50,7 @@ async def _events(call: ApiCall) -> EventResponse:
         if not call.parts.relays.is_closing.is_set():
             with anyio.move_on_after(END_SECONDS):
                 why = await session.wait()
-            yield piece_of({"session_id": session.id, "why": why}, event="closed")
+            yield piece_of({"kind": "closed", "session_id": session.id, "why": why}, event="closed")
 
     return EventResponse(pieces, call.parts.relays.is_closing)
 
