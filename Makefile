@@ -126,6 +126,10 @@ screens: $(READY) ## Write docs/images: the screens of the chat and of text tree
 demo-plug: $(READY) ## Kill Weft, and other agents that are installed (AGENTS=npm prefix), inside a command; docs/images/demos
 	$(BIN)/python -m scripts.demos.plug --agents "$(AGENTS)" --svg docs/images/demos/plug.svg
 
+.PHONY: demo-receipts
+demo-receipts: $(READY) ## Show what a model claims beside what was run; docs/images/demos
+	$(BIN)/python -m scripts.demos.receipts --svg docs/images/demos/receipts.svg
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench

@@ -83,6 +83,7 @@ EXAMPLES: dict[str, str] = {
     "repo.watch": "repo.watch = false",
     "lsp.enabled": "lsp.enabled = false",
     "lsp.servers": '[lsp.servers.nimlangserver]\ncommand = ["nimlangserver"]\nsuffixes = [".nim"]',
+    "serve.autostart": "serve.autostart = true",
     "lsp.wait": "lsp.wait = 5.0",
     "lsp.idle_stop": "lsp.idle_stop = 3600.0",
     "lsp.max_memory": "lsp.max_memory = 4_294_967_296",
@@ -103,6 +104,8 @@ EXAMPLES: dict[str, str] = {
     "permissions.allow": 'permissions.allow = ["shell(git diff)", "write(docs/**)"]',
     "permissions.ask": 'permissions.ask = ["shell"]',
     "permissions.deny": 'permissions.deny = ["read(.env)", "write(migrations/**)"]',
+    "permissions.examples": """[permissions.examples."deny shell(rm *)"]
+match = ["rm -rf x"]""",
     "permissions.ask_timeout": "permissions.ask_timeout = 300.0",
     "hooks": '[[hooks.PostToolUse]]\nmatcher = "edit|write"\ncommand = "make format"',
     "providers": '[providers.here]\nprotocol = "chat"\nbase_url = "http://localhost:8000/v1"',

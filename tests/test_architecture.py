@@ -24,7 +24,7 @@ ANYWHERE = {
 }
 """The root modules that everybody may import."""
 
-_PURE = "messages permissions redact events tree state decisions"
+_PURE = "messages permissions redact events tree state decisions evidence"
 _BELOW_TOOLS = f"{_PURE} actors jsonrpc transport workspace store providers repo lsp context"
 _TO_SESSION = f"{_BELOW_TOOLS} tools mcp loop session"
 _TO_AGENTS = f"{_TO_SESSION} config hooks project agents loom export"
@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "state": "messages events permissions tree",
     "view": "messages permissions redact events tree state",
     "decisions": "messages events",
+    "evidence": "messages events",
     "actors": "",
     "jsonrpc": "",
     "transport": "actors",

@@ -231,3 +231,35 @@ def test_the_table_is_aligned_and_marks_what_was_missed() -> None:
 def test_a_row_as_json_has_everything_that_the_table_shows() -> None:
     line = json.loads(as_json(Row("x", 3.0, "ms", floor=2.0, limit=4.0)))
     assert (line["name"], line["value"], line["ratio"], line["holds"]) == ("x", 3.0, 1.5, True)
+
+
+def made_run(folder: Path, *, keys: str, model: str, prompt: str) -> str:
+    """What `make run` has Weft do where it is a stub with these keys and this default model."""
+    bin_ = folder / ".venv" / "bin"
+    bin_.mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / ".ci", folder / ".ci")
+    for mark in (".ready", ".local-ready"):
+        (folder / ".venv" / mark).touch()
+    answers = f'auth) echo \'{keys}\';; config) echo \'{{"value": "{model}"}}\';; *) echo "$*";;'
+    (bin_ / "weft").write_text(f'#!/bin/sh\ncase "$1" in {answers} esac\n')
+    (bin_ / "weft").chmod(0o755)
+    command = ["make", "-s", "run", f"PROMPT={prompt}", "SYSTEM="]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("keys", "model", "told"),
+    [
+        ("{}", "", "-C . -m local:smollm2 -p -- Why?"),
+        ('{"openai": "env"}', "", "-C . -p -- Why?"),
+        ("{}", "ollama:qwen3", "-C . -p -- Why?"),
+    ],
+)
+def test_make_run_names_the_embedded_model_only_where_nothing_else_would_answer(
+    tmp_path: Path, keys: str, model: str, told: str
+) -> None:
+    assert made_run(tmp_path, keys=keys, model=model, prompt="Why?") == told

@@ -24,20 +24,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.support.terminal_picture import picture
-
+from scripts.demos.demo_screen import AMBER, BOLD, COLUMNS, DIM, GREEN, PLAIN, RED, DemoScreen
 from scripts.demos.other_agents import AGENTS, AgentCommand
 from scripts.demos.scripted_vendor import scripted_vendor
 
-COLUMNS: Final = 100
 START_SECONDS: Final = 20.0
 """How long an agent may take to run the command."""
 AFTER_SECONDS: Final = 1.0
 """How long after the kill the folder is looked at."""
 LOOK_SECONDS: Final = 0.5
-BOLD, DIM, RED, GREEN, AMBER, PLAIN = (
-    f"\x1b[{code}m" for code in ("1", "2", "31", "32", "33", "0")
-)
 
 
 class AfterKill(NamedTuple):
@@ -52,18 +47,6 @@ class AfterKill(NamedTuple):
     """What the file holds that the command was writing; empty where there is none."""
     says: tuple[str, ...] = ()
     """What the agent tells of it afterwards."""
-
-
-class DemoScreen:
-    """What is shown, and kept for the picture."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def show(self, text: str = "") -> None:
-        """Show a line."""
-        self.lines.append(text)
-        print(text, flush=True)
 
 
 def command_of(token: str) -> str:
@@ -267,10 +250,7 @@ def main(argv: Sequence[str]) -> int:
         screen.show()
         names = ", ".join(agent.name for agent in AGENTS)
         screen.show(f"{DIM}No other agent is installed here ({names}).{PLAIN}")
-    if chosen.svg:
-        Path(chosen.svg).parent.mkdir(parents=True, exist_ok=True)
-        title = "A kill inside a command: what is left, of Weft and of other agents"
-        Path(chosen.svg).write_text(picture("\n".join(screen.lines), title, COLUMNS))
+    screen.save(chosen.svg, "A kill inside a command: what is left, of Weft and of other agents")
     return int(bool(wrong))
 
 

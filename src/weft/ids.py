@@ -27,6 +27,8 @@ EntryId = NewType("EntryId", str)
 """Names one entry of the steering or follow-up queue."""
 WaitId = NewType("WaitId", str)
 """Names one wait of a turn."""
+ScheduleId = NewType("ScheduleId", str)
+"""Names one prompt that is sent at a time, or again and again."""
 DecisionId = NewType("DecisionId", str)
 """Names one node of a project's decision graph; short, because people type it."""
 BlobId = NewType("BlobId", str)

@@ -4,6 +4,7 @@ Edit those, and write it again.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from os import PathLike
 from typing import Any, Literal, Self, Unpack
 
@@ -27,6 +28,7 @@ from weft.api.pages import Page
 from weft.api.permissions.standing_rules import AppPermissions
 from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
+from weft.api.unattended.waits import SessionWait
 from weft.app.map_request import MapRequest
 from weft.config import Config
 from weft.decisions import (
@@ -37,7 +39,17 @@ from weft.decisions import (
     DecisionOption,
 )
 from weft.decisions.pulse import PulseReport
-from weft.events import CallOrigin, Event, FactBase, LeftOutFile, PermissionAction, Status, Todo
+from weft.events import (
+    CallOrigin,
+    Event,
+    FactBase,
+    LeftOutFile,
+    PermissionAction,
+    Status,
+    Todo,
+    WaitSubject,
+)
+from weft.evidence import Receipt
 from weft.ids import NodeId, SessionId
 from weft.loom.branches.generation_events import GenerationEvent
 from weft.loom.loom_state import LoomState, ModelPrompt, TreeSettings
@@ -191,6 +203,26 @@ class AppMemory:
 class Session:
     id: SessionId
     driver: str
+    def waits(self) -> list[SessionWait]: ...
+    def wait_for(
+        self,
+        on: WaitSubject | Mapping[str, Any],
+        until: str | float | datetime | None = None,
+        *,
+        input_id: str | None = None,
+    ) -> SessionWait: ...
+    def cancel_wait(self, id: str, *, input_id: str | None = None) -> bool: ...
+    def schedule(
+        self,
+        at: str | float | datetime,
+        prompt: Content,
+        *,
+        every: str | float | None = None,
+        max_rounds: int | None = None,
+        until: str | float | datetime | None = None,
+        input_id: str | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> SessionWait: ...
     def tree(self) -> TreeView: ...
     def nodes(self, ids: Sequence[str]) -> list[TreeMessage]: ...
     def branch_at(
@@ -301,6 +333,7 @@ class Session:
     def usage(self) -> UsageReport: ...
     def touched_files(self) -> list[TouchedFile]: ...
     def differences(self) -> list[FileDifference]: ...
+    def receipts(self, turn: str | int | None = None) -> tuple[Receipt, ...]: ...
     def files_at(self, message: str | int) -> NodeFiles: ...
     def write_files(self, folder: str | PathLike[str], at: str | int) -> list[LeftOutFile]: ...
     def subscribe(
@@ -734,6 +767,13 @@ class App:
     def index(self) -> AppIndex: ...
     def fan(self, fan_id: str) -> Fan: ...
     def fans(self) -> list[FanSummary]: ...
+    def schedule(
+        self,
+        at: str | float | datetime,
+        prompt: Content,
+        session_id: str | None = None,
+        **settings: Any,
+    ) -> SessionWait: ...
     def usage_by_day(self, days: int = 30) -> list[DailyUsage]: ...
     @property
     def memory(self) -> AppMemory: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import stat
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import weft
 from tests.support.example_count import examples
 from tests.support.file_size_limit import file_size_limit
 from tests.support.world import World
@@ -210,3 +212,15 @@ def _file(world: World) -> Path:
     path = world.store()
     assert isinstance(path, Path)
     return path
+
+
+async def test_a_start_that_fails_closes_the_store_it_has_opened(tmp_path: Path) -> None:
+    place = tmp_path / "weft.db"
+    wrong = {"model.default": "scripted:x", "model.fallback": ["nobody:x"]}
+    with pytest.raises(UsageError, match="nobody"):
+        async with weft.open(tmp_path, place, wrong, environ={"HOME": str(tmp_path)}):
+            pass
+    assert place.exists()
+    # Both resolved: a folder of the tests may be a link.
+    opened = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    assert not [name for name in opened if name.startswith(os.path.realpath(place))]

@@ -123,6 +123,36 @@ def test_chinese_is_broken_anywhere_but_before_a_closing_mark() -> None:
     assert max(cells(line) for line in lines) >= 10
 
 
+def test_a_table_whose_words_have_no_room_is_read_row_by_row() -> None:
+    table = "| File | Purpose |\n|--|--|\n| src/module_10.py | Handles descriptions |"
+    assert texts(table, 32) == [
+        "File              Purpose",
+        "────────────────  ──────────────",
+        "src/module_10.py  Handles",
+        "                  descriptions",
+    ]
+    assert texts(table, 28) == ["File: src/module_10.py", "Purpose: Handles", "  descriptions"]
+
+
+def test_a_long_address_does_not_keep_a_table_from_being_one() -> None:
+    table = f"| a | b |\n|--|--|\n| x | https://example.org/{'y' * 40} |"
+    shown = texts(table, 40)
+    assert shown[0] == "a  b"
+    assert all(cells(row) <= 40 for row in shown)
+    han = f"| a | b |\n|--|--|\n| one two | {'漢' * 20} |"
+    assert texts(han, 30)[0].split() == ["a", "b"], "a script without spaces breaks anywhere"
+
+
+def test_columns_of_a_table_stand_where_its_dashes_say() -> None:
+    table = "| n | Lines | Mid |\n|:--|--:|:-:|\n| a | 37 | x |\n| b | 1444 | long |"
+    assert texts(table, 40) == [
+        "n  Lines  Mid",
+        "─  ─────  ────",
+        "a     37   x",
+        "b   1444  long",
+    ]
+
+
 def test_a_table_that_has_no_room_is_read_row_by_row() -> None:
     table = "| first column | second | third | fourth |\n|--|--|--|--|\n| a | b | c | d |"
     assert texts(table, 24) == ["first column: a", "second: b", "third: c", "fourth: d"]

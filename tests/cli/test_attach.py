@@ -41,6 +41,7 @@ REFUSED = {
         "index",
         "is_trusted",
         "memory",
+        "permissions",
         "save_key",
         "trust",
     },

@@ -56,6 +56,22 @@ async def test_the_snapshot_says_who_uses_what_as_the_vendor_counts(world: World
 
 
 @pytest.mark.anyio
+async def test_a_report_that_can_be_no_count_of_the_request_is_left_aside(world: World) -> None:
+    # As a server says that leaves out what it had in its cache.
+    counting = CountingModel(window=64_000, ratio=0.01)
+    async with world.open(counting.model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("word " * 2_000)
+        report = await context_report(session, app.host)
+        snapshot = await session.editor_snapshot()
+    assert report is not None
+    zones = {zone.name: zone.tokens for zone in report.zones}
+    assert zones["messages"] == pytest.approx(10_000 / 4, rel=0.1)
+    assert sum(zones.values()) == pytest.approx(report.used, abs=len(zones))
+    assert snapshot.context_used == report.used
+
+
+@pytest.mark.anyio
 async def test_a_summary_has_a_zone_of_its_own(world: World) -> None:
     summarizing = SummarizingModel()
     async with world.open(summarizing.model) as app:

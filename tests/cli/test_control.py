@@ -35,7 +35,7 @@ def requests_of(app: App, session: Session, hooks: HookTable) -> ControlRequests
         {},
         hooks=hooks,
         channel=HookChannel(ControlChannel(), ToolDialect(), session.id),
-        servers=ServerRequests(app, ControlChannel()),
+        servers=ServerRequests(app, ControlChannel(), answers=False),
         dialect=ToolDialect(),
         set_mode=set_mode,
         drop_waiting=lambda: None,

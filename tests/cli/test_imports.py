@@ -92,6 +92,7 @@ RARE = {
     "weft.runtime.workspaces.violation_report",
     "weft.session.decide.boundaries",
     "weft.session.decide.branches",
+    "weft.permissions.domains",
     "weft.session.decide.line",
     "weft.session.decide.queue",
     "weft.session.decide.records",
@@ -242,6 +243,20 @@ def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: WeftProgram
     assert of_the_cli <= CLI_ON_THE_WAY
     assert RARE & loaded == set()
     assert not roots(loaded - bare())
+
+
+def test_commands_are_not_parsed_where_no_word_of_them_could_change_what_is_decided(
+    weft: WeftProgram,
+) -> None:
+    """The grammar takes longer to load than a short command to run."""
+    model = weft.script(
+        [{"do": "call", "name": "shell", "args": {"command": "echo $((1+1))"}}], "Two."
+    )
+    bypass = ("-p", "--permission-mode", "bypass", "-m", model)
+    judge = {"weft.permissions.shell", "tree_sitter._binding"}
+    assert judge & loaded_by(weft, *bypass, "hi") == set()
+    assert judge <= loaded_by(weft, *bypass, "--disallowed-tools", "shell(rm *)", "hi")
+    assert judge <= loaded_by(weft, "-p", "--permission-mode", "auto", "-m", model, "hi")
 
 
 def test_a_project_without_code_loads_nothing_of_the_index(weft: WeftProgram) -> None:

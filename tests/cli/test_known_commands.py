@@ -129,6 +129,13 @@ async def test_colors_keys_and_the_machine_are_shown(app: App) -> None:
         assert [row.label for row in question.rows] == ["auto", "dark", "light", "none"]
         await talk.screen.noted("theme")
         assert app.config.get("theme") == "light"
+        assert talk.screen.themes == ["light"], "and it holds at once"
+        talk.screen.typed("/config statusline 'date +%H'")
+        await talk.screen.noted("date")
+        assert app.config.get("statusline") == "date +%H"
+        talk.screen.typed("/config set statusline echo 'a' 'b'")
+        await talk.screen.noted("echo")
+        assert app.config.get("statusline") == "echo 'a' 'b'"
         talk.screen.typed("/hotkeys")
         await talk.screen.until(lambda: talk.screen.of(TableBlock))
         assert ("Ctrl+T", "Unfold the to-do list, and fold it") in talk.screen.of(TableBlock)[

@@ -26,6 +26,8 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     KeyFile(tmp_path / ".config" / "weft").keep("openai", KEPT)
     root = logging.getLogger()
     before = root.handlers[:], root.level
+    # A command line that another test ran in this process may have left its own.
+    root.handlers[:] = [each for each in before[0] if type(each).__module__ != "weft.cli.logs"]
     log_to_file()
     yield tmp_path / ".local" / "share" / "weft" / "weft.log"
     root.handlers[:], level = before

@@ -205,8 +205,27 @@ async def test_nothing_goes_back_when_the_question_is_dismissed(app: App) -> Non
         again = await talk.screen.opened_list()
         assert again.picked == 0, "back in the list, where it was left"
         talk.screen.answer(None)
+        talk.screen.typed("/undo rewind")
+        await talk.screen.noted("there is no rewind to undo")
+        assert await said(talk) == before
+        assert files(app) == {"a.txt": "two\n", "b.txt": "b\n"}
+
+
+async def test_undo_takes_the_last_message_back_where_nothing_was_rewound(app: App) -> None:
+    async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:
+        await talk.say("make a")
+        await talk.say("make b")
+        before = await said(talk)
+        for answer in (None, 0):
+            talk.screen.typed("/undo")
+            question = await talk.screen.choice()
+            assert question.title == "→ Before “make b” (1 turn back)"
+            talk.screen.answer(answer)
+        await talk.screen.until(lambda: talk.screen.line)
+        assert talk.screen.line == "make b"
+        assert files(app) == {"a.txt": "one\n"}
         talk.screen.typed("/undo")
-        await talk.screen.noted("there is no rewind or compaction to undo")
+        await talk.screen.noted("the rewind is undone")
         assert await said(talk) == before
         assert files(app) == {"a.txt": "two\n", "b.txt": "b\n"}
 

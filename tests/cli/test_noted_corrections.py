@@ -106,3 +106,16 @@ def test_only_the_sentence_of_a_session_is_known_again() -> None:
     assert noted_title(text) == "use (a) · b"
     for other in (f"{text} now", f"So: {text}", text.replace("(dec_1)", "(dec_2)"), "Noted: x"):
         assert noted_title(other) is None
+
+
+@pytest.mark.anyio
+async def test_a_command_is_no_correction(app: App) -> None:
+    plan = "Plan: replace the minus in `calc.py:3`. Replace the minus."
+    async with driven_chat(app, plan, "Done as planned.", "None.") as talk:
+        talk.screen.typed("/plan")
+        await talk.say("how would you fix add?")
+        talk.screen.typed("/plan go")
+        await talk.screen.until(lambda: "Done as planned." in talk.screen.words())
+        await talk.say("thanks")
+        assert not [note for note in talk.screen.of(NoteBlock) if "Noted" in note.text]
+    assert await _statuses(app) == {}

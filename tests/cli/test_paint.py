@@ -8,7 +8,6 @@ import pyte
 import pytest
 
 from tests.support.terminal_attacks import ATTACKS, RecordingTerminal
-from weft.cli.chat.paint.record_lines import thousands
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.messages import ToolResult
 from weft.view import (
@@ -21,6 +20,7 @@ from weft.view import (
     ThinkingBlock,
     ToolCard,
     UserBlock,
+    thousands,
 )
 
 

@@ -144,6 +144,7 @@ def test_silence_is_said_after_ten_seconds_and_not_while_a_tool_runs() -> None:
     turn = Turn(live(status="thinking", text="word"))
     assert "no data" not in turn.after(9).rows().activity()[0]
     assert turn.after(6).rows().activity()[0] == "⠹ Writing 15 s · no data for 15 s · Esc stops"
+    assert turn.rows(39).activity()[0] == "⠹ Writing 15 s · no data for 15 s"
     turn.live.running["c"] = RunningTool(name="shell sleep 100")
     turn.activity.look(turn.live)
     assert "no data" not in turn.after(60).rows().activity()[0]
@@ -226,7 +227,7 @@ def test_what_a_tool_prints_is_harmless() -> None:
 @pytest.mark.parametrize("width", [39, 79])
 def test_agents_stand_below_their_activity(width: int) -> None:
     worker = TaskRow(name="doer", title="Find callers", call_uid="c", doing="read a\x1b[31m.txt")
-    worker.calls = 2
+    worker.calls, worker.tokens = 2, 12_345
     beside = TaskRow(name="other", title="x" * 100, background=True, cost_usd=0.5)
     turn = Turn(
         live(
@@ -239,7 +240,12 @@ def test_agents_stand_below_their_activity(width: int) -> None:
     assert turn.rows(width).activity() == ["⠹ 1 agent 6 s · Esc stops"]
     first, second = turn.rows(width).agents()
     assert first.startswith("  ├ Find callers ")
-    assert "read a" in first
+    assert first.endswith("  read a.txt · 2 calls" if width > 60 else "  read a.txt")
+    del turn.live.tasks["b"]
+    (row,) = turn.rows(width).agents()
+    assert row.endswith(
+        "  read a.txt · 2 calls · 12.3k tokens" if width > 60 else "  read a.txt · 2 calls"
+    )
     assert second.startswith("  └ xxxx")
     assert all(cells(row) <= width for row in (first, second))
     assert "\x1b" not in first

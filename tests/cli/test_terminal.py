@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
+import re
 import shlex
 import signal
+import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -581,3 +585,22 @@ def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
     terminal.wait_for("Ctrl+C again quits")
     terminal.keys("C-c")
     assert terminal.exit_code() == 0
+
+
+@pytest.mark.process
+def test_what_is_switched_on_in_a_terminal_is_switched_off_again() -> None:
+    """Among it what a bell and a paste need: focus reports and brackets."""
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    program = (
+        "from weft.cli.chat.screens.terminal.terminal_device import TerminalDevice as Device\n"
+        "device = Device(); device.enter(); device.leave()"
+    )
+    subprocess.run([sys.executable, "-c", program], stdin=theirs, stdout=theirs, check=True)
+    written = os.read(ours, 4096).decode()
+    switched_on = set(re.findall(r"\x1b\[\?(\d+)h", written.partition("\x1b[0m")[0]))
+    assert switched_on == {"1004", "2004"}
+    assert switched_on <= set(re.findall(r"\x1b\[\?(\d+)l", written))
+    assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+    os.close(theirs)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.idle_loop import all_tasks_blocked
 from tests.support.memory_terminal import DrivenScreen, driven_screen
+from tests.support.tool_cards import edit
 from weft.cli.chat.screens.screen import (
     ChatClosed,
     InterruptPressed,
@@ -355,3 +356,30 @@ async def test_a_resize_while_another_program_has_the_terminal_writes_nothing(
             await anyio.sleep(QUIET_SECONDS * 2)  # a resize would be drawn after so long
             assert driven.terminal.written == ""
         await driven.terminal.shows("later", "› a draft", "─" * 50)
+
+
+async def test_another_theme_holds_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    light, dark = "48;2;223;245;225", "48;2;22;48;28"
+    async with driven_screen(tmp_path) as driven:
+
+        async def edited() -> str:
+            before = len(driven.terminal.written)
+            driven.screen.show(edit())
+            driven.redraw()
+            await all_tasks_blocked()
+            return driven.terminal.written[before:]
+
+        driven.screen.paint("light")
+        assert light in await edited()
+        driven.screen.paint("none")
+        shown = await edited()
+        assert light not in shown
+        assert dark not in shown
+        driven.screen.paint("auto")
+        assert driven.terminal.written.count("\x1b]11;?") == 1, "the terminal is asked"
+        driven.terminal.type("\x1b]11;rgb:0000/0000/0000\x07")
+        await all_tasks_blocked()
+        assert dark in await edited()

@@ -7,6 +7,7 @@ import pytest
 from tests.support.tool_cards import DIFF, card, edit, read, shell
 from weft.cli.chat.paint.text_cells import cells
 from weft.cli.chat.paint.theme import PaintTheme, theme_of
+from weft.cli.chat.paint.tool_cards import agents_lines
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.events import Todo
 from weft.view import (
@@ -260,9 +261,25 @@ def test_agents_are_one_card() -> None:
     assert lines(group, 200) == [
         "● 2 agents  7.1 s · $0.009",
         "  ├ Find callers of add   2 calls   Found 3 callers of add(): a.py:1, b.py:2, c.py:3",
-        "  └ Find tests            1 call   Found it.",
+        "  └ Find tests            1 call    Found it.",
     ]
-    assert all(len(line) <= 40 for line in lines(group, 40))
+    assert lines(group, 40) == [
+        "● 2 agents  7.1 s · $0.009",
+        "  ├ Find callers of add   2 calls",
+        "  │ Found 3 callers of add(): a.py:1, b…",
+        "  └ Find tests   1 call",
+        "    Found it.",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_an_agent_that_failed_says_why_and_the_others_are_no_worse(width: int) -> None:
+    failed = AgentEnd(name="general", title="Find callers", reason="max_turns")
+    done = AgentEnd(name="general", title="Find tests", text="Found it.")
+    painted = agents_lines(AgentsCard(agents=(failed, done)), width)
+    styles = {span.text.strip(): span.style for line in painted for span in line.spans}
+    (said,) = [text for text in styles if text.startswith("reached the limit of model")]
+    assert (styles[said], styles["Found it."], styles["●"]) == ("bad", "", "bad")
 
 
 def test_a_thought_is_one_line() -> None:

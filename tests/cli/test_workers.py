@@ -68,7 +68,7 @@ async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) 
         await talk.say("have it wait")
         await talk.screen.until(
             lambda: any(
-                worker.doing == "shell sleep 60" and worker.background
+                worker.doing == "running sleep 60" and worker.background
                 for worker in talk.screen.live.tasks.values()
             )
         )
@@ -131,7 +131,7 @@ async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
         await talk.screen.until(lambda: talk.screen.live.tasks)
         (worker,) = talk.screen.live.tasks.values()
         assert (worker.name, worker.title, worker.background) == ("waiter", "Do it all", True)
-        await talk.screen.until(lambda: worker.doing == "shell sleep 60")
+        await talk.screen.until(lambda: worker.doing == "running sleep 60")
 
 
 @pytest.mark.process

@@ -10,13 +10,21 @@ import pytest
 
 from tests.crash import waits
 from tests.crash.waits import WaitPlan, WaitRound
-from weft.events import AnyFact, ModelCallStarted, ToolComplete, TurnFinished, TurnWoken
+from weft.events import (
+    AnyFact,
+    ModelCallStarted,
+    ScheduleEnded,
+    ScheduleFired,
+    ToolComplete,
+    TurnFinished,
+    TurnWoken,
+)
 from weft.ids import NodeId, TurnId, WaitId
 
 pytestmark = pytest.mark.process
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(8))
 def test_a_turn_that_waits_is_woken_once_and_asks_no_model_meanwhile(number: int) -> None:
     said, _ = waits.attempt(1, number)
     assert said == ""
@@ -57,6 +65,30 @@ def answered_twice(facts: Sequence[AnyFact]) -> list[AnyFact]:
 
 def never_ended(facts: Sequence[AnyFact]) -> list[AnyFact]:
     return [fact for fact in facts if not isinstance(fact, TurnFinished)]
+
+
+def fired_twice(facts: Sequence[AnyFact]) -> list[AnyFact]:
+    return [*facts, *(fact for fact in facts if isinstance(fact, ScheduleFired))]
+
+
+def fired_early(facts: Sequence[AnyFact]) -> list[AnyFact]:
+    return [
+        msgspec.structs.replace(fact, at=fact.due - 1) if isinstance(fact, ScheduleFired) else fact
+        for fact in facts
+    ]
+
+
+def goes_on_for_ever(facts: Sequence[AnyFact]) -> list[AnyFact]:
+    return [fact for fact in facts if not isinstance(fact, ScheduleEnded)]
+
+
+def test_the_proof_notices_what_must_not_be_of_a_schedule(tmp_path: Path) -> None:
+    played = WaitRound(tmp_path, WaitPlan("at", ()))
+    assert played.run() == ""
+    facts = played.facts()
+    assert waits.judge(facts) == []
+    for change in (fired_twice, fired_early, goes_on_for_ever, never_ended):
+        assert waits.judge(numbered(change(facts))), change.__name__
 
 
 def test_the_proof_notices_what_must_not_be(tmp_path: Path) -> None:

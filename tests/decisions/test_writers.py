@@ -15,9 +15,9 @@ from weft.decisions import (
 )
 from weft.decisions.relevance import is_told, relevant_nodes
 from weft.decisions.writers import fan_decision, fixed_test
+from weft.evidence.command_kinds import is_commit, is_test, made_commit
 from weft.ids import SessionId
 from weft.runtime.decisions.decision_source import DecisionSource
-from weft.runtime.decisions.noted_commands import is_commit, is_test, made_commit
 
 TURN = TurnEvidence(session_id=SessionId("ses_a"))
 

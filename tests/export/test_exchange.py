@@ -165,9 +165,12 @@ async def test_nothing_but_the_conversation_is_taken_over_and_the_rest_is_named(
     await session.send_prompt("go")
     await model.gate().reached.wait()
     await session.queue_follow_up("later")
+    await session.schedule("+1h", "later still")
     file = tmp_path / "session.json"
     await app.sessions.export_session(session.id, path=file)
     report = await app.sessions.import_session(file)
+    assert report.dropped["schedules"] == 1
+    assert await report.session.waits() == []
     assert {"queue", "rules", "settings", "file_history", "usage", "open_turn"} <= set(
         report.dropped
     )

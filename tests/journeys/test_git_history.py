@@ -36,6 +36,26 @@ async def test_a_branch_and_a_stash_that_a_command_dropped_come_back_with_a_rewi
     git(world.project, "fsck", "--full", "--strict")
 
 
+async def test_the_last_name_of_what_another_repository_had_comes_back_with_a_rewind(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    make_history(world.project)
+    theirs = git(world.project, "commit-tree", "HEAD^{tree}", "-m", "theirs").strip()
+    git(world.project, "update-ref", "refs/remotes/origin/theirs", theirs)
+    named = refs(world.project)
+    async with open_world(
+        world, turns(shell("git branch -dr origin/theirs")), sandbox="auto"
+    ) as app:
+        await skip_without_sandbox(app, world)
+        session = await start(app)
+        await session.send_message("go")
+        # As `git fetch --prune` does: nothing asks.
+        assert "refs/remotes/origin/theirs" not in refs(world.project)
+        await session.rewind(None)
+    assert refs(world.project) == named
+
+
 @pytest.mark.parametrize(
     "line",
     [

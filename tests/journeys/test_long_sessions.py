@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+import anyio
 import pytest
 from bench.logs import answered_turn, facts, stamped, write_facts
 
 from tests.support.world import World
 from weft.errors import UsageError
-from weft.events import Compacted, Fact, SessionCreated
+from weft.events import Compacted, Fact, NewMessage, SessionCreated
 from weft.ids import BlobId, NodeId, SessionId
+from weft.messages import Node, Text
 from weft.providers.scripted import ScriptedModel
 from weft.session.log.load import load_with_snapshot
 from weft.session.log.long_parts import BLOB_OVER
-from weft.session.log.session_log import SNAPSHOT_SHARE, is_snapshot_due
+from weft.session.log.snapshot_schedule import FACTS_BETWEEN, LOG_SHARE, is_snapshot_due
 from weft.state import FOLD_VERSION
+from weft.state.snapshot_codec import PAGED_FROM
 from weft.store import MemoryStore, Record, Snapshot
 
 pytestmark = pytest.mark.anyio
@@ -197,7 +200,63 @@ async def test_a_running_session_keeps_snapshots_so_that_a_crash_costs_little(
         assert kept is not None
         # As a process that starts after a kill would find it.
         state, snapshot_seq = await load_with_snapshot(LONG, store)
-        assert state.seq - snapshot_seq < state.seq // SNAPSHOT_SHARE
+        assert state.seq - snapshot_seq < state.seq // LOG_SHARE
+
+
+async def test_what_an_opening_had_to_fold_is_kept_before_the_session_is_used(
+    plain_world: World,
+) -> None:
+    store = await prepared(400)
+    async with plain_world.open(ScriptedModel([]), store=store) as app:
+        await app.sessions.start_session(session_id=LONG)
+        # As a process that starts after a kill at this instant would find it.
+        last = await store.last_seq(LONG)
+        state, snapshot_seq = await load_with_snapshot(LONG, store)
+        assert state.seq == last
+        assert last - snapshot_seq < 10
+
+
+async def test_a_short_tail_is_folded_again_and_no_snapshot_is_written(
+    plain_world: World,
+) -> None:
+    store = await prepared(100)
+    async with plain_world.open(ScriptedModel([]), store=store) as app:
+        await app.sessions.start_session(session_id=LONG)
+        assert await store.kept() is None
+
+
+def notes(count: int) -> Iterator[Fact]:
+    """A line of so many messages, and nothing else."""
+    yield SessionCreated(project_path="/", model="scripted:script", title="Long text")
+    parent: NodeId | None = None
+    for number in range(count):
+        node = NodeId(f"nod_{number:026}")
+        yield NewMessage(node=Node(id=node, role="user", parts=(Text(text="x"),), parent=parent))
+        parent = node
+
+
+async def test_messages_that_never_cease_put_a_snapshot_off_only_so_far(
+    plain_world: World,
+) -> None:
+    store = CountingStore()
+    await write_facts(store, LONG, stamped(LONG, notes(PAGED_FROM)))
+    reached: list[int] = []
+    async with plain_world.open(ScriptedModel([]), store=store) as app:
+        session = await app.sessions.start_session(session_id=LONG)
+
+        async def add_note() -> None:
+            await session.add_system_message("a note")
+            kept = await store.kept()
+            assert kept is not None
+            reached.append(kept.seq)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3 * FACTS_BETWEEN):
+                group.start_soon(add_note)
+    first = reached[0]
+    # They all wait at once: there is no moment in which the session has nothing to do.
+    assert set(reached[: 2 * FACTS_BETWEEN - 10]) == {first}
+    assert reached[2 * FACTS_BETWEEN + 10] >= first + 2 * FACTS_BETWEEN
 
 
 @pytest.mark.parametrize(("length", "after"), [(100, 10), (10_000, 10), (10_000, 2_000)])
@@ -208,5 +267,5 @@ async def test_all_snapshots_of_a_session_together_are_not_much_longer_than_its_
     for seq in range(1, length + 1):
         if is_snapshot_due(seq, kept, after):
             kept, written = seq, written + seq
-    assert length - kept <= max(after, length // SNAPSHOT_SHARE)
-    assert written <= (SNAPSHOT_SHARE + 1) * length
+    assert length - kept <= max(after, length // LOG_SHARE)
+    assert written <= (LOG_SHARE + 1) * length

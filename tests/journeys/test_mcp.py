@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.support.loopback_server import serving
 from tests.support.mcp_http_server import ScriptedHttpServer
-from tests.support.mcp_servers import entry
+from tests.support.mcp_servers import SCRIPT, entry
 from tests.support.world import World, facts, request_lines, running, until
 from weft.api.session import Session
 from weft.app import App
@@ -277,6 +278,106 @@ async def test_a_variable_that_is_not_set_is_named(world: World) -> None:
     async with world.open(model, config=SANDBOX) as app:
         await said_to(app, model, permission_mode="bypass")
     assert "it needs variables that are not set: NOT_THERE" in results(model)[0]
+
+
+@pytest.mark.parametrize("way", ["sandbox", "namespace", "keeper"])
+async def test_a_server_that_does_not_end_with_its_input_is_asked_to_end_before_it_is_killed(
+    plain_world: World, way: str
+) -> None:
+    is_sandboxed = way == "sandbox"
+    place = plain_world.project / "tidied"
+    configure(
+        plain_world, scripted=entry(f"tidies={place}", sandbox="on" if is_sandboxed else "off")
+    )
+    search = [CallTool(name="tool_search", args={"query": "echo"})]
+    model = ScriptedModel([search, "done"])
+    async with plain_world.open(model, config=SANDBOX if is_sandboxed else {}) as app:
+        if way == "keeper":
+            app._environ["PATH"] = str(plain_world.base)  # without bubblewrap
+        await said_to(app, model, permission_mode="bypass")
+        assert "mcp__scripted__echo" in results(model)[0]
+        assert not place.exists()
+    assert place.read_text() == "tidy"
+
+
+# --- limits of the environment ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environ", "own", "shown"),
+    [
+        ({"MCP_TOOL_TIMEOUT": "50"}, {}, "it said nothing for 0.05 seconds"),
+        ({"MCP_TOOL_TIMEOUT": "50000"}, {"timeout": 40}, "it said nothing for 0.04 seconds"),
+        ({"MCP_TOOL_TIMEOUT": "soon"}, {"timeout": 30}, "it said nothing for 0.03 seconds"),
+    ],
+)
+async def test_how_long_a_call_may_be_silent_is_said_by_the_entry_or_the_environment(
+    plain_world: World, environ: dict[str, str], own: dict[str, Any], shown: str
+) -> None:
+    configure(plain_world, scripted=entry("hang_call", **own))
+    search = [CallTool(name="tool_search", args={"query": "echo"})]
+    model = ScriptedModel([search, found("echo"), "done"])
+    async with plain_world.open(model, config=SANDBOX) as app:
+        app._environ.update(environ)
+        await said_to(app, model, permission_mode="bypass")
+    assert shown in results(model)[1]
+
+
+@pytest.mark.parametrize(
+    ("environ", "own", "shown"),
+    [
+        ({"MCP_TIMEOUT": "50"}, {}, "still starting after 0.05 seconds"),
+        ({"MCP_TIMEOUT": "50000"}, {"startupTimeout": 40}, "still starting after 0.04 seconds"),
+    ],
+)
+async def test_how_long_a_server_may_take_to_start_is_said_by_the_entry_or_the_environment(
+    plain_world: World, environ: dict[str, str], own: dict[str, Any], shown: str
+) -> None:
+    configure(plain_world, scripted=entry("hang", **own))
+    search = [CallTool(name="tool_search", args={"query": "echo"})]
+    model = ScriptedModel([search, "done"])
+    async with plain_world.open(model, config=SANDBOX) as app:
+        app._environ.update(environ)
+        await said_to(app, model, permission_mode="bypass")
+    assert shown in results(model)[0]
+
+
+async def test_how_long_a_server_may_take_holds_for_calls_of_known_tools_too(
+    plain_world: World,
+) -> None:
+    """Its tools are known from before, so that the first to wait for it is a call."""
+    script = plain_world.base / "server.py"
+    for trap in ("version=2025-11-25", "hang"):
+        script.write_text(
+            f"import runpy, sys\nsys.argv = ['x', {trap!r}]\n"
+            f"runpy.run_path({SCRIPT!r}, run_name='__main__')\n"
+        )
+        configure(
+            plain_world,
+            scripted={"command": sys.executable, "args": ["-I", str(script)], "sandbox": "off"},
+        )
+        if trap != "hang":
+            await listed(plain_world)
+    model = ScriptedModel([call("echo"), "done"])
+    async with plain_world.open(model, config=SANDBOX) as app:
+        app._environ["MCP_TIMEOUT"] = "50"
+        await said_to(app, model, permission_mode="bypass")
+    assert "still starting after 0.05 seconds" in results(model)[0]
+
+
+@pytest.mark.parametrize(("most", "kept"), [("100", 400), ("0", 5_000), ("many", 5_000)])
+async def test_how_long_a_result_may_be_is_said_by_the_environment(
+    plain_world: World, most: str, kept: int
+) -> None:
+    configure(plain_world, scripted=entry())
+    search = [CallTool(name="tool_search", args={"query": "echo"})]
+    model = ScriptedModel([search, found("echo", text="x" * 5_000), "done"])
+    async with plain_world.open(model, config=SANDBOX) as app:
+        app._environ["MAX_MCP_OUTPUT_TOKENS"] = most
+        await said_to(app, model, permission_mode="bypass")
+    told = results(model)[1]
+    assert told.count("x") in range(kept - len("echo: "), kept + 20)
+    assert ("and the first 400 are shown" in told) == (most == "100")
 
 
 # --- rules ---------------------------------------------------------------------------------

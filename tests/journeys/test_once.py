@@ -183,6 +183,8 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "compare_files",
             "files_at",
             "differences",
+            "receipts",
+            "waits",
             "join",
             "list_agents",
             "net_changes",

@@ -356,3 +356,26 @@ async def test_a_link_gives_no_other_folder_the_name_of_one_that_programs_obey(
     assert not (here / ".cargo").exists()
     assert not (here / ".github").exists()
     assert "- .cargo: " in tool_results(model)[0]
+
+
+async def test_a_project_below_our_own_folder_sees_nothing_else_of_it(elsewhere: Path) -> None:
+    # As that of a session that came from another host.
+    world = World("sqlite", elsewhere)
+    folder = world.base / "workspaces" / "ses_a" / "1" / "shop"
+    folder.mkdir(parents=True)
+    (folder / "own").write_text("its own\n")
+    beside = world.base / "workspaces" / "ses_b"
+    beside.mkdir()
+    for place in (world.base / "unattended.key", beside / "other"):
+        place.write_text("a secret\n")
+    looks = f"cat own {world.base}/unattended.key {beside}/other; ls {beside}; echo 1 > made"
+    model = turns([shell(looks)])
+    app = world.open(model, config={"sandbox.mode": "auto"}, folder=str(folder))
+    async with app:
+        await skip_without_sandbox(app, world)
+        session = await start(app)
+        await session.send_message("go")
+    assert (folder / "made").read_text() == "1\n"
+    [told] = tool_results(model)
+    assert "its own" in told
+    assert "a secret" not in told

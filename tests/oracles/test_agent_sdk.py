@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.agent_sdk.scripted_vendor import Step, scripted_vendor
 from tests.support.free_port import free_port
+from tests.support.mcp_servers import entry
 from tests.support.real_servers import SERVERS
 from tests.support.source_code import ROOT
 from tests.support.weft_program import WeftProgram, call
@@ -353,6 +354,35 @@ def test_the_user_of_another_agent_is_asked(
         assert "a.txt" in message
     assert (weft.project / "a.txt").exists() == (answer == "allow")
     assert "That was it." in told_of_task(seen)
+
+
+@pytest.mark.parametrize("said", [{"action": "accept", "content": {"color": "green"}}, None])
+def test_what_a_server_asks_reaches_the_program_as_from_the_cli_of_its_sdk(
+    weft: WeftProgram, tmp_path: Path, said: dict[str, Any] | None
+) -> None:
+    if not NODE_SDK.exists():
+        pytest.skip("the Agent SDK for TypeScript is not installed: `make oracles`")
+    given = json.dumps(said) if said else ""
+    server = {"type": "stdio", **entry()}
+    tool = "mcp__weft__ask"
+
+    def as_program(cli: str, model: str, folder: Path, environ: dict[str, str]) -> Any:
+        words = [str(NODE_SDK), cli, model, str(folder), json.dumps(environ), json.dumps(server)]
+        return ran(["node", str(PROGRAMS / "asked_program.mjs"), *words, given, tool])
+
+    home = tmp_path / "their-home"
+    home.mkdir()
+    with scripted_vendor([[(tool, {})], ["All done."]]) as (address, seen):
+        environ = {**QUIET, "HOME": str(home), "ANTHROPIC_BASE_URL": address}
+        environ |= {"PATH": os.environ["PATH"], "ENABLE_TOOL_SEARCH": "false"}
+        expected = as_program(bundled_cli(), "claude-sonnet-4-5", tmp_path, environ)
+    cli, environ = weft_cli(weft)
+    made = {"do": "call", "name": "tool_call", "args": {"name": tool, "arguments": {}}}
+    model = weft.script([call("tool_search", query="ask")], [made], "All done.")
+    found = as_program(cli, model, weft.project, environ)
+    assert (found["asked"], found["said"]) == (expected["asked"], "All done.")
+    assert len(found["asked"]) == bool(said)
+    assert ("green" if said else "decline") in told_of_task(seen)
 
 
 def _token_of(running: subprocess.Popen[bytes]) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from tests.support.source_code import SRC, imported_modules, python_files
 
 LIBRARIES = ("uvicorn", "starlette", "websockets")
-MAY_LOAD = ("server/", "cli/server/", "cli/attach/", "cli/operate/background_run.py", "__init__.py")
+MAY_LOAD = (
+    *("server/", "cli/server/", "cli/attach/", "cli/operate/background_run.py"),
+    *("cli/unattended/", "__init__.py"),
+)
 
 
 def test_only_the_server_and_its_own_commands_load_it() -> None:

@@ -86,7 +86,6 @@ WITHOUT_ROUTE: dict[str, str] = {
     "app.attach_files": OTHER,
     "app.read_images": HERE,
     "app.is_sandboxed": LATER,
-    "app.permissions": LATER,
     "app.probe_keeper": LATER,
     "app.probe_sandbox": LATER,
     "app.language_servers": OTHER,

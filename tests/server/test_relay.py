@@ -424,7 +424,8 @@ async def test_a_session_that_is_stopped_ends_its_readers_with_a_word(plain_worl
                 async for event in reader.events():
                     if event.get("kind") == "session_created":
                         await served.good("POST", f"/sessions/{session}/stop")
-        assert event == {"event": "closed", "session_id": session, "why": "stopped"}
+        wanted = {"event": "closed", "kind": "closed", "session_id": session, "why": "stopped"}
+        assert event == wanted
 
 
 class UnreadableRelay(SessionRelay):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -14,11 +15,16 @@ def calls_made(run: Any) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    # What a collection ends in between belongs to whatever ran before.
+    collects = gc.isenabled()
+    gc.disable()
     sys.setprofile(see)
     try:
         run()
     finally:
         sys.setprofile(None)
+        if collects:
+            gc.enable()
     return count
 
 

@@ -38,6 +38,7 @@ class RecordingScreen(ChatScreen):
         self.unfolded: list[int] = []
         self.viewed: list[tuple[str | AnyBlock, ...]] = []
         self.notices: list[str] = []
+        self.themes: list[str] = []
         self.question: ChoiceQuestion | ListQuestion | str | None = None
         self._one_question = anyio.Lock()
         self._changed = anyio.Event()
@@ -78,6 +79,9 @@ class RecordingScreen(ChatScreen):
 
     def ready(self, *, is_sent: bool) -> None:
         pass
+
+    def paint(self, theme: str) -> None:
+        self.themes.append(theme)
 
     def copy(self, text: str) -> None:
         self.copied.append(text)

@@ -22,6 +22,10 @@ FLAGS: Final = (
     "--disable-sync",
 )
 WAIT_MS: Final = 20_000
+FORBIDDEN: Final = (
+    "script:not([src]),iframe,object,embed,base,form form,img[src^=http],style,meta[http-equiv]"
+)
+"""Elements that the page never has, whatever others write."""
 expect.set_options(timeout=WAIT_MS)
 
 

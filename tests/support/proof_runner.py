@@ -38,6 +38,7 @@ CLAIMS: Mapping[str, str] = {
         "history",
         "hostile",
         "shell_words",
+        "commands",
         "shells",
         "snapshots",
         "waits",

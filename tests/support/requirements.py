@@ -439,13 +439,32 @@ ROWS: dict[str, Requirement] = {
     "session:differences": Requirement(
         "Every file that is not what the log tells of, and whose change it is.", "signature 1"
     ),
+    "session:receipts": Requirement(
+        "Each claim of an answer beside what was run: green, grey or amber.", "signature 6"
+    ),
+    "session:schedule": Requirement(
+        "A prompt is sent at a time, once for each round, with what the user gave to it.",
+        "api 4c",
+    ),
+    "session:waits": Requirement("The wait of the turn, and every schedule.", "api 4c"),
+    "session:wait_for": Requirement(
+        "A turn begins asleep; the model is asked when what it waits for has come.", "api 4c"
+    ),
+    "session:cancel_wait": Requirement(
+        "A wait or a schedule ends; true when it had not ended.", "api 4c"
+    ),
     "session:revert_hunk": Requirement("An edit by the gate, undone by a rewind.", "page"),
     "session:take_hunk": Requirement("One hunk of another branch, by the gate.", "page"),
     # the application
+    "app:schedule": Requirement(
+        "A prompt at a time, in a new session or in one that there is.", "api 4c"
+    ),
     "app:decisions": Requirement(
         "The decision graph.", "api 1", "the decision graph is a later issue"
     ),
-    "app:permissions": Requirement("Rules: list, add, remove, explain.", "api 1"),
+    "app:permissions": Requirement(
+        "Rules: list, add, remove, explain, simulate; the audit of a session.", "api 1"
+    ),
     # the turn, and faults that other systems have
     "turn:one-append-a-step": Requirement(
         "A tool round costs at most two appends, one with pure tools one.", "design 1"
@@ -538,11 +557,15 @@ FACTS = (
     "TurnStarted",
     "TurnWaiting",
     "TurnWoken",
+    "InputScheduled",
+    "ScheduleFired",
+    "ScheduleEnded",
     "ModelCallStarted",
     "UsageRecorded",
     "ToolExecuting",
     "ToolComplete",
     "FileTouched",
+    "WorkspaceSaved",
     "WorkspaceSnapshot",
     "PermissionRequest",
     "PermissionResolved",
@@ -610,7 +633,7 @@ _WOVEN = {
 """Kinds that only text trees make; their own tests show them."""
 _RELAYED = {"RequestOffered"}
 """Kinds that only the wire has; the tests of the relay show them."""
-_HOSTED = {"SessionHosted"}
+_HOSTED = {"SessionHosted", "WorkspaceSaved"}
 """Kinds that only a host of a cluster writes; the tests of hosted sessions show them."""
 
 TOUR_EVENTS = tuple(

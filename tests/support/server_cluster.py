@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from tests.support.free_port import free_port
 from tests.support.postgres_server import PostgresServer
+from tests.support.tmux_terminal import wait_until
 from tests.support.weft_program import WeftProgram
 from weft.server import RemoteApp, connect
 
 SECRET = "a secret that all servers of a test share"
 LEASE = "0.3,1.2,4"
 """Beat, grace and time to live, in seconds."""
+
+
+def script(folder: Path, *answers: Any) -> str:
+    """A model that gives these answers, whichever server asks."""
+    path = folder / "script.json"
+    path.write_text(json.dumps({"by": "content", "answers": answers}))
+    return f"scripted:{path}"
+
+
+async def seen(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    await anyio.to_thread.run_sync(wait_until, holds)
 
 
 class ClusterServer:

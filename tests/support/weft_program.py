@@ -149,6 +149,8 @@ def in_process(
     streams, root = (sys.stdin, sys.stdout, sys.stderr), logging.getLogger()
     before, folder, piped = dict(os.environ), os.getcwd(), os.dup(0)
     handlers, level = root.handlers[:], root.level
+    # A program begins without what another one has set up for its log.
+    root.handlers[:] = [each for each in handlers if type(each).__module__ != "weft.cli.logs"]
     with (
         tempfile.TemporaryFile() as given,
         tempfile.TemporaryFile() as output,

@@ -69,6 +69,19 @@ async def test_preparing_changes_nothing_and_shows_every_file(files: ToolBench) 
     assert (files.root / "old.py").exists()
 
 
+async def test_a_file_without_lines_is_said_to_be_removed_or_created(files: ToolBench) -> None:
+    files.write("empty.py", "")
+    (files.root / "logo.png").write_bytes(b"\x89PNG\0\1")
+    for name, shown in (
+        ("empty.py", "remove empty.py, an empty file"),
+        ("logo.png", "remove logo.png (6 bytes)"),
+    ):
+        prepared = await files.prepare("apply_patch", patch=patch(f"*** Delete File: {name}"))
+        assert prepared.preview == shown
+    prepared = await files.prepare("write", path="new.py", content="")
+    assert prepared.preview == "create new.py, an empty file"
+
+
 async def test_one_file_is_shown_as_any_other_edit(files: ToolBench) -> None:
     prepared = await files.prepare("apply_patch", patch=patch(*UPDATE))
     assert prepared.preview.startswith("--- a.py\n+++ a.py\n@@ ")

@@ -68,6 +68,13 @@ def test_a_new_file_has_had_no_line() -> None:
     assert unified("", "a\n", "f").splitlines()[2:] == ["@@ -0,0 +1,1 @@", "+a"]
 
 
+def test_a_file_that_is_not_there_has_no_line_however_the_other_ends() -> None:
+    """A new file without a newline at its end was said to have lost one line."""
+    assert unified("", "x", "a").split("\n")[2:] == ["@@ -0,0 +1,1 @@", "+x"]
+    assert unified("x", "", "a").split("\n")[2:] == ["@@ -1,1 +0,0 @@", "-x"]
+    assert unified("", "x\ny", "a").split("\n")[2:] == ["@@ -0,0 +1,2 @@", "+x", "+y"]
+
+
 def test_what_is_equal_has_no_diff() -> None:
     assert unified("a\n", "a\n", "f") == ""
     assert unified("", "", "f") == ""

@@ -103,12 +103,13 @@ def test_looking_for_near_text_never_fails(text: str, wanted: str) -> None:
 
 def _patched(old: str, diff: str) -> str:
     """Apply a unified diff, to see that it says what it should."""
-    source = old.split("\n")
+    source = old.split("\n") if old else []
     result: list[str] = []
     at = 0
     for line in diff.split("\n")[2:]:
         if line.startswith("@@"):
-            start = int(line.split()[1].split(",")[0][1:]) - 1
+            # A range of no lines is named by the line before it.
+            start = max(0, int(line.split()[1].split(",")[0][1:]) - 1)
             result += source[at:start]
             at = start
         elif line.startswith("+"):

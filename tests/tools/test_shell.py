@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.tool_bench import ToolBench
 from weft.errors import BadArguments, FinalToolError
-from weft.permissions import decide
+from weft.permissions import PermissionRule, decide
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +80,20 @@ async def test_wrong_arguments_start_nothing(bench: ToolBench, args: dict[str, o
 async def test_an_empty_command_is_refused(bench: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="empty"):
         await bench.prepare("shell", command=" \n")
+
+
+async def test_a_line_that_nobody_looked_at_is_not_taken_for_one_that_only_reads(
+    bench: ToolBench,
+) -> None:
+    """The mode may change between the two."""
+    for reads_lines, verdict in ((True, "allow"), (False, "ask")):
+        bench.context = replace(bench.context, reads_lines=reads_lines)
+        prepared = await bench.prepare("shell", command="cat notes.txt")
+        action = replace(prepared.action, sandboxed=True)
+        assert decide(action, mode="default").verdict == verdict
+        assert decide(action, mode="bypass").verdict == "allow"
+        denied = [PermissionRule(verdict="deny", tool="shell", pattern="cat *")]
+        assert decide(action, mode="bypass", rules=denied).verdict == "deny"
 
 
 @pytest.mark.process

@@ -33,6 +33,8 @@ from weft.events import (
 from weft.ids import CallUid, EntryId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import File, Node, Part, Text, ToolCall, ToolResult, Usage
 from weft.view import (
+    AgentEnd,
+    AgentsCard,
     AnswerBlock,
     AnyBlock,
     HistoryMessage,
@@ -41,12 +43,15 @@ from weft.view import (
     QuestionBlock,
     RetryNotice,
     SessionView,
+    TaskRow,
     ThinkingBlock,
     ToolCard,
     UserBlock,
     history_blocks,
     open_calls,
+    take_task_event,
 )
+from weft.view.card_groups import AgentGroup
 
 NODE, CALL, TURN = NodeId("nod_1"), CallUid("cal_1"), TurnId("trn_1")
 
@@ -326,3 +331,27 @@ def test_a_request_of_a_background_agent_stays_open_when_the_turn_ends() -> None
         TurnFinished(turn_id=TURN, reason="stop"),
     )
     assert list(view.live.requests) == ["agents"]
+
+
+def test_an_agent_that_only_reads_is_seen_at_it() -> None:
+    """Its calls leave no fact when they begin."""
+    row = TaskRow(name="general")
+    call = ToolCall(call_uid=CallUid("c"), name="grep", args={"pattern": "def add"})
+    take_task_event(row, answer("I look.", call))
+    assert row.doing == 'searching "def add"'
+    take_task_event(
+        row, UsageRecorded(usage=Usage(input_tokens=2_000, cache_read_tokens=10_000), model="m")
+    )
+    assert row.tally == "12.0k tokens"
+
+
+def test_agents_are_listed_in_the_order_in_which_they_were_begun() -> None:
+    group = AgentGroup()
+    for call_uid in ("a", "b", "c"):
+        group.began(call_uid)
+    assert group.ended("b", AgentEnd(name="b")) == []
+    assert group.ended("c", AgentEnd(name="c")) == []
+    (card,) = group.ended("a", AgentEnd(name="a"))
+    assert isinstance(card, AgentsCard)
+    assert [agent.name for agent in card.agents] == ["a", "b", "c"]
+    assert group.flush() == []

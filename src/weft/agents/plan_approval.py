@@ -55,5 +55,9 @@ class CheckGate(PermissionGate):
         return self._gate.read_rules
 
     @property
+    def reads_lines(self) -> bool:
+        return self._gate.reads_lines
+
+    @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
         return self._gate.when_asking

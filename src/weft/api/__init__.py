@@ -33,7 +33,11 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.file_changes import FileDifference, HunkOutcome, NetChange
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
     from weft.api.pages import Page
+    from weft.api.permissions.effect_log import AuditEntry
+    from weft.api.permissions.rule_simulation import RuleSimulation
+    from weft.api.permissions.standing_rules import PermissionExplanation, StandingRule
     from weft.api.reports import CompactionReport
+    from weft.api.unattended.waits import SessionWait
     from weft.decisions.pulse import PulseReport
     from weft.project.agent_definitions import AgentDefinition
     from weft.project.markdown_commands import ExpandedCommand, MarkdownCommand
@@ -57,6 +61,7 @@ __all__ = [
     "AgentDefinition",
     "Answer",
     "AnswerStream",
+    "AuditEntry",
     "BackgroundWork",
     "Branch",
     "ChildInfo",
@@ -88,6 +93,7 @@ __all__ = [
     "ModelInfo",
     "NetChange",
     "Page",
+    "PermissionExplanation",
     "PlanProgress",
     "ProjectDecisions",
     "ProjectFile",
@@ -97,6 +103,7 @@ __all__ = [
     "Result",
     "RewindItem",
     "RewindPlan",
+    "RuleSimulation",
     "SavedSessions",
     "ServerStatus",
     "Session",
@@ -106,8 +113,10 @@ __all__ = [
     "SessionMetadata",
     "SessionRecord",
     "SessionRow",
+    "SessionWait",
     "SessionsChanged",
     "SkillFile",
+    "StandingRule",
     "Subscription",
     "Symbol",
     "TrustQuestion",
@@ -124,6 +133,7 @@ _HOMES = {
     "AgentDefinition": "weft.project.agent_definitions",
     "Answer": "weft.api.model_query",
     "AnswerStream": "weft.api.model_query",
+    "AuditEntry": "weft.api.permissions.effect_log",
     "CompactionReport": "weft.api.reports",
     "DailyUsage": "weft.runtime.daily_usage",
     "DecisionFormat": "weft.api.decisions.project",
@@ -135,6 +145,7 @@ _HOMES = {
     "FanCandidate": "weft.api.fan.handle",
     "FanSummary": "weft.api.fan",
     "FileComparison": "weft.api.branch_files",
+    "FileDifference": "weft.api.file_changes",
     "FileWeave": "weft.api.branch_files",
     "HunkOutcome": "weft.api.file_changes",
     "IndexStatus": "weft.repo.project_index",
@@ -142,19 +153,22 @@ _HOMES = {
     "MarkdownCommand": "weft.project.markdown_commands",
     "MemoryNote": "weft.project.memory",
     "ModelInfo": "weft.providers",
-    "FileDifference": "weft.api.file_changes",
     "NetChange": "weft.api.file_changes",
     "Page": "weft.api.pages",
+    "PermissionExplanation": "weft.api.permissions.standing_rules",
     "ProjectDecisions": "weft.api.decisions.project",
-    "PulseReport": "weft.decisions.pulse",
     "ProjectFile": "weft.runtime.workspaces.file_view",
+    "PulseReport": "weft.decisions.pulse",
+    "RuleSimulation": "weft.api.permissions.rule_simulation",
     "ServerStatus": "weft.runtime.workspaces.language_status",
     "SessionRow": "weft.store",
     "SessionsChanged": "weft.runtime.session_topic",
     "SkillFile": "weft.project.skills",
+    "StandingRule": "weft.api.permissions.standing_rules",
     "Subscription": "weft.session",
     "Symbol": "weft.repo.project_index",
     "TrustQuestion": "weft.project.trust",
+    "SessionWait": "weft.api.unattended.waits",
     "WhyReport": "weft.api.decisions.project",
     "query": "weft.api.model_query",
     "stream": "weft.api.model_query",

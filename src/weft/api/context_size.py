@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from weft.api.reports import last_answer, may_be_outdated, prefix_zones
+from weft.api.reports import last_answer, may_be_count, may_be_outdated, prefix_zones
 from weft.context import (
     ContextTarget,
     LineEntry,
@@ -32,11 +32,14 @@ PAGE: Final = 500
 async def estimated_use(port: SessionPort, host: SessionHost) -> int | None:
     """About how many tokens the next request has; None where the last one tells."""
     state = port.state
-    if not await is_outdated(state, host):
-        return None
+    last = state.ledger.last_call
+    is_doubtful = await is_outdated(state, host)
     zones = await prefix_zones(host, state.prefix, state.settings.model)
     zones += await line_zones(await sent_line(port, host, state), host, state)
-    return round(sum(zone.tokens for zone in zones) * state.ledger.ratio(state.settings.model))
+    whole = sum(zone.tokens for zone in zones)
+    if not is_doubtful and (last is None or may_be_count(last.total_tokens, whole)):
+        return None
+    return round(whole * state.ledger.ratio(state.settings.model))
 
 
 async def is_outdated(state: SessionState, host: SessionHost) -> bool:

@@ -19,6 +19,7 @@ from weft.api.results import Reply
 from weft.api.turn_waiter import reply_to, send_abort
 from weft.errors import SessionInterrupted, SessionStopped, UsageError, WeftError
 from weft.events import PermissionAction, Status, Todo
+from weft.evidence import may_claim
 from weft.ids import EntryId, NodeId, RequestId, SessionId, client_id, new_id
 from weft.messages import Content, Image, Part, as_parts
 from weft.runtime.session_host import SessionHost
@@ -127,7 +128,9 @@ class ConversationCalls(SessionBase):
                 raise SessionInterrupted(self.id, str(error)) from error
             port, command = carried.port, carried.command
             try:
-                return await reply_to(port, carried.answer, continued_at)
+                return await self._with_receipts(
+                    await reply_to(port, carried.answer, continued_at), port
+                )
             except (SessionStopped, SessionInterrupted):
                 # The turns of an owner that closes are interrupted before it is gone.
                 if port.lives_here or not await _ends(port):
@@ -135,6 +138,13 @@ class ConversationCalls(SessionBase):
             # Its owner is gone.  The same message under the same id is accepted once; the next
             # owner, which may be this process, goes on with it.
             command, was_accepted = resumed(command), True
+
+    async def _with_receipts(self, reply: Reply, port: SessionPort) -> Reply:
+        if not may_claim(reply.text):
+            return reply
+        from weft.api.evidence import reply_receipts  # few answers claim anything
+
+        return msgspec.structs.replace(reply, receipts=await reply_receipts(self, port))
 
     def _typed(self, reply: Reply, wanted: Any) -> Reply:
         """The reply with its result in the type that was asked for."""

@@ -15,6 +15,7 @@ from weft.api.reports import (
     SessionMetadata,
     UsageReport,
     ZoneCounter,
+    may_be_count,
     may_be_outdated,
     metadata_of,
     snapshot_of,
@@ -36,6 +37,7 @@ from weft.view.snapshot import EditorSnapshot, HistoryMessage
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
     from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
+    from weft.evidence import Receipt
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
     from weft.runtime.snapshots.node_files import NodeFiles
@@ -110,13 +112,15 @@ class InspectionCalls(SessionBase):
         counter = ZoneCounter(self._host, state)
         is_doubtful = may_be_outdated(state) != "no"
         snapshot = await snapshot_of(port, window)
-        if is_doubtful:
+        zones = await counter.count(snapshot.context_used)
+        in_prefix = sum(zone.tokens for zone in zones[:-1])
+        if is_doubtful or not may_be_count(snapshot.context_used, in_prefix):
             from weft.api.context_size import estimated_use  # hardly ever needed: start-up time
 
             used = await estimated_use(port, self._host)
             if used is not None:
                 snapshot = msgspec.structs.replace(snapshot, context_used=used)
-        zones = await counter.count(snapshot.context_used)
+                zones = await counter.count(used)
         return msgspec.structs.replace(snapshot, context_zones=zones)
 
     async def metadata(self) -> SessionMetadata:
@@ -151,6 +155,25 @@ class InspectionCalls(SessionBase):
         async with self._host.registry.reading(self.id) as store:
             files = self._host.services.workspaces.file_history(project, store)
             return await differences(state, store, files)
+
+    async def receipts(self, turn: str | int | None = None) -> tuple[Receipt, ...]:
+        """What the answer of a turn claims, beside what is on record: one receipt for each claim
+        about tests, builds, checks and searches.
+
+        `turn` is a message of it (its id, or its index in `get_history()`); without one, the last
+        answer.  Green is a run that covers the claim and ended with 0 on the files as they are now,
+        grey one on other files, amber none or one that says otherwise.  No model is asked and
+        nothing is stored.
+
+        Raises:
+            UsageError: there is no such message.
+        """
+        from weft.api.evidence import session_receipts  # few look
+        from weft.session import node_at
+
+        state = (await self._port()).state
+        node = state.tree.head if turn is None else node_at(state, turn)
+        return await session_receipts(self, node, state)
 
     async def files_at(self, message: str | int) -> NodeFiles:
         """The project's files as they were when a message (its id, or its index in `get_history()`)

@@ -210,7 +210,7 @@ class SessionManager:
             # tree once more.
             settings["mode"] = "normal"
         created = SessionCreated(
-            project_path=state.about.project_path,
+            project_path=state.about.known_path,
             project_id=state.about.project_id,
             title=title or f"{state.title} (fork)",
             model=state.settings.model,

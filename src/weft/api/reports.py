@@ -13,6 +13,7 @@ from weft.messages import Usage
 from weft.runtime.session_host import SessionHost
 from weft.session import SessionPort
 from weft.state import ChildSession, PlanState, SessionState
+from weft.state.ledger import LEAST_COUNTED, PLAUSIBLE
 from weft.store import DraftCall, SessionRow
 from weft.tree import NodeSkeleton
 from weft.view.snapshot import CallInFlight, ChildInfo, ContextZone, EditorSnapshot, PlanProgress
@@ -252,6 +253,13 @@ def may_be_outdated(state: SessionState) -> Literal["no", "yes", "undone"]:
     if any(each and each.at.log == last.at.log and each.at.seq > last.at.seq for each in made):
         return "yes"
     return "no" if tree.undone is None else "undone"
+
+
+def may_be_count(counted: int, estimated: int) -> bool:
+    """Whether a report of a vendor can be a count of a request: some servers leave out what they
+    had in a cache.
+    """
+    return estimated < LEAST_COUNTED or counted >= estimated * PLAUSIBLE[0]
 
 
 class ZoneCounter:

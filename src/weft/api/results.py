@@ -20,6 +20,7 @@ from weft.events import (
     TurnStarted,
     UsageRecorded,
 )
+from weft.evidence import Receipt
 from weft.ids import EntryId, NodeId, SessionId, TurnId
 from weft.messages import NOTHING_USED, Node, Usage
 from weft.view.snapshot import HistoryMessage
@@ -46,6 +47,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     """One sentence where the reason alone says too little."""
     turn_id: TurnId | None = None
+    receipts: tuple[Receipt, ...] = ()
+    """What the answer claims about tests, builds, checks and searches, beside what is on record;
+    those of another answer: `Session.receipts(turn)`.
+    """
 
 
 Reply = Result

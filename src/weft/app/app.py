@@ -25,9 +25,10 @@ from weft.config.paths import WeftPaths, absolute, places
 from weft.config.providers import default_providers
 from weft.config.setting_keys import MODEL_KEYS
 from weft.config.settings import Config, load_config
+from weft.config.unattended_key import UnattendedKey
 from weft.errors import StoreError, UsageError, WeftError
 from weft.ids import BlobId, SessionId
-from weft.messages import File, Image, Text
+from weft.messages import Content, File, Image, Text
 from weft.project.environment import holds_source
 from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import (
@@ -57,11 +58,14 @@ from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
+    from datetime import datetime
+
     from weft.api.decisions import ProjectDecisions
     from weft.api.fan import Fan, FanSummary
     from weft.api.mcp.mcp_servers import AppMcp
     from weft.api.mcp.program_access import ProgramMcp
     from weft.api.permissions.standing_rules import AppPermissions
+    from weft.api.unattended.waits import SessionWait
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
@@ -281,6 +285,24 @@ class App:
 
         return await list_fans(self.host, self.project_path)
 
+    async def schedule(
+        self,
+        at: str | float | datetime,
+        prompt: Content,
+        session_id: str | None = None,
+        **settings: Any,
+    ) -> SessionWait:
+        """Send a prompt at a time, in a new session or one that there is; `settings` are those of
+        `Session.schedule` (`every`, `max_rounds`, …).
+
+        Raises:
+            UsageError: it is no time within a year.
+        """
+        from weft.api.unattended.later_prompts import schedule_in  # few runs send anything later
+
+        now = self.host.now()
+        return await schedule_in(self.sessions, at, prompt, session_id, settings, now)
+
     async def usage_by_day(self, days: int = 30) -> list[DailyUsage]:
         """What all sessions of the store have used in the last days, by day, project and model, the
         newest day first; what was deleted with its session is not counted.
@@ -318,12 +340,14 @@ class App:
             return self.is_sandboxed or (await self.probe_sandbox()).is_available
 
         return AppPermissions(
-            self.project_path,
-            self.config,
-            self.places.config,
-            rules,
-            lambda: self._workspaces.runner,
-            is_sandboxed,
+            project=self.project_path,
+            config=self.config,
+            places=self.places,
+            rules=rules,
+            runner=lambda: self._workspaces.runner,
+            is_sandboxed=is_sandboxed,
+            history=lambda: (self.store, self.host.registry),
+            changed=self._read_again,
         )
 
     def _indexes(self) -> IndexAccess:
@@ -786,6 +810,8 @@ class App:
             # What `_open` may have started runs in the supervisor; nothing of it must outlive a
             # failed start.
             await self._supervisor.aclose()
+            if self._store is not None and self._store is not self._given_store:
+                await self._store.aclose()
             raise
         return self
 
@@ -879,6 +905,7 @@ class App:
             ),
             mcp=self._mcp_access(),
             project_path=self.project_path,
+            seal=UnattendedKey(self.places.unattended_key, self._environ).seal,
         )
         self._host = SessionHost(self._shared)
         self._sessions = SessionManager(self._host)

@@ -2,7 +2,8 @@
 
 Vendors count a request as a whole.  Its zones are estimated from their text, and then scaled so
 that together they are what the last request was.  Where the next request will not go on from that
-one (after a compaction, an undo or a rewind), they are scaled as the vendor counted until now.
+one (after a compaction, an undo or a rewind), or where the report can be no count of that one, they
+are scaled as the vendor counted until now.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 
 from weft.api import ContextZone
 from weft.api.context_size import is_outdated, line_zones, sent_line
-from weft.api.reports import prefix_zones, scaled
+from weft.api.reports import may_be_count, prefix_zones, scaled
 from weft.api.session import Session
 from weft.context import LineEntry, estimate_text, room
 from weft.errors import WeftError
@@ -65,7 +66,7 @@ async def context_report(session: Session, host: SessionHost) -> ContextReport |
     whole = sum(zone.tokens for zone in zones)
     info, ratio = _info(host, state), state.ledger.ratio(state.settings.model)
     used = state.ledger.last_call.total_tokens
-    if await is_outdated(state, host):
+    if await is_outdated(state, host) or not may_be_count(used, whole):
         used = round(whole * ratio)
     scale = used / whole if whole else 0.0
     share = host.services.config.get("compaction.soft")

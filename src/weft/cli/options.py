@@ -356,7 +356,10 @@ _SERVE = (
     CommandOption(("--key",), "Its private key, as PEM.", "text", "FILE"),
     CommandOption(("--password-file",), "A file with the password.", "text", "FILE"),
     CommandOption(
-        ("--name",), "A name that the server is reached by; may be repeated.", "many", "NAME"
+        ("--name",),
+        "A name that the server is reached by, and the port of a load balancer; may be repeated.",
+        "many",
+        "NAME",
     ),
     CommandOption(("--forget",), "Forget the tokens of all pages and programs."),
     CommandOption(
@@ -598,6 +601,12 @@ VERBS: tuple[CommandSpec, ...] = (
         (CommandOption(("--diff",), "What the last compaction took, and what it put there."), JSON),
     ),
     CommandSpec(
+        "receipts",
+        "Show what the last answer claims, beside what was run; the newest session without an ID",
+        "[ID] [MESSAGE]",
+        (JSON,),
+    ),
+    CommandSpec(
         "memory",
         "Show what is remembered for this project and for every one; add, edit, forget",
         options=(JSON,),
@@ -616,7 +625,28 @@ VERBS: tuple[CommandSpec, ...] = (
         default="list",
         verbs=(
             CommandSpec("list", "List the rules that count here", "", (JSON,), aliases=("ls",)),
-            CommandSpec("add", "Keep a rule in your settings", "allow|ask|deny RULE"),
+            CommandSpec(
+                "add",
+                "Keep a rule in your settings",
+                "allow|ask|deny RULE",
+                (
+                    CommandOption(
+                        ("--match",), "What it has to cover; may be repeated.", "many", "EXAMPLE"
+                    ),
+                    CommandOption(
+                        ("--not-match",),
+                        "What it must not cover; may be repeated.",
+                        "many",
+                        "EXAMPLE",
+                    ),
+                ),
+            ),
+            CommandSpec(
+                "import",
+                "Take over rules of Claude Code (settings.json) and codex (*.rules)",
+                "[FILE...]",
+                (CommandOption(("--dry-run",), "Say what would be taken, and keep nothing."), JSON),
+            ),
             CommandSpec(
                 "remove",
                 "Take a rule out of your settings",
@@ -632,6 +662,16 @@ VERBS: tuple[CommandSpec, ...] = (
                     CommandOption(
                         ("--tool",), "The tool, for a path or an address; shell.", "text", "TOOL"
                     ),
+                    JSON,
+                ),
+            ),
+            CommandSpec(
+                "simulate",
+                "Say what a rule would have changed in the sessions of this project",
+                "[allow|ask|deny] RULE",
+                (
+                    CommandOption(("--mode",), "The permission mode; default.", "text", "MODE"),
+                    CommandOption(("--all",), "The sessions of every project."),
                     JSON,
                 ),
             ),
@@ -814,6 +854,13 @@ VERBS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),
     CommandSpec(
+        "audit",
+        "List every effect of a session with who allowed it and why: the last one here, or the one "
+        "named",
+        "[ID]",
+        (CommandOption(("--changes",), "Only what may change something, not what reads."), JSON),
+    ),
+    CommandSpec(
         "config",
         "Show settings, or change your own",
         options=(JSON,),
@@ -912,6 +959,21 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(
+        "cluster",
+        "Try several servers on one database out",
+        verbs=(
+            CommandSpec(
+                "demo",
+                "Run Postgres and several servers on this machine until Ctrl-C",
+                "",
+                (
+                    CommandOption(("--servers",), "How many; 3 without it.", "whole", "N"),
+                    CommandOption(("--port",), "Of the first one; 7717 without it.", "whole", "N"),
+                ),
+            ),
+        ),
+    ),
+    CommandSpec(
         "web",
         "Open the page in a browser, with a server of its own if none runs",
         "",
@@ -944,6 +1006,45 @@ VERBS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec("queue", "Show what waits to be sent to a session, or send more", "ID [text]"),
     CommandSpec("stop", "Stop the turn of a session; it can be continued", "ID"),
+    CommandSpec(
+        "at",
+        "Send a prompt at a time (17:00, 2027-01-31T17:00, +2h), in a session of its own",
+        "TIME PROMPT",
+        (
+            CommandOption(("-s", "--session"), "In this session.", "text", "ID"),
+            CommandOption(
+                ("--every",), "Again and again, so often: 30s, 5m, 1h30m, 2d.", "text", "EVERY"
+            ),
+            CommandOption(("--max-rounds",), "With --every: how often at most; 100.", "whole", "N"),
+            CommandOption(
+                ("--until",), "With --every: no round after this time; 7 days.", "text", "TIME"
+            ),
+            CommandOption(("-m", "--model"), "The model of a new session.", "text", "MODEL"),
+            CommandOption(
+                ("--permission-mode",),
+                "The permission mode of a new session.",
+                "text",
+                "MODE",
+                MODES,
+            ),
+            JSON,
+        ),
+        examples=(
+            "weft at 17:00 'run the tests and fix what fails'",
+            "weft at +10m --every 1h 'look for new issues'",
+        ),
+    ),
+    CommandSpec(
+        "waits",
+        "Show what sessions wait for, and what is to be sent to them",
+        options=(JSON,),
+        default="list",
+        default_takes_words=True,
+        verbs=(
+            CommandSpec("list", "Show it", "[session]", (JSON,), aliases=("ls",)),
+            CommandSpec("cancel", "End a wait, or a schedule", "ID", aliases=("rm",)),
+        ),
+    ),
     CommandSpec(
         "store",
         "Back up, check, shrink and copy the store, while it is in use",

@@ -13,7 +13,7 @@ from weft.errors import UsageError
 
 FARTHEST = 0.45
 """How alike an unknown option and the nearest one must be at least; below that it is noise."""
-_NEVER_EMPTY = ("session_id", "agent", "profile", "settings")
+_NEVER_EMPTY = ("session_id", "agent", "name", "profile", "settings")
 _VERB_NAMES = tuple(verb.name for verb in VERBS)
 
 
@@ -126,21 +126,29 @@ def _check_spelling(word: str, follows: str | None) -> None:
 
     Alone, or before a word that only the command takes; a prompt of several words goes through.
     """
-    if follows is None and word in _ELSEWHERE:
+    if word in _ELSEWHERE and (follows is None or (word, follows) == ("db", "path")):
         raise UsageError(
             f"there is no command {word!r}: {_ELSEWHERE[word]}; `weft -- {word}` sends it as a "
             "prompt"
         )
-    import difflib  # a prompt in quotes does not come here
-
-    if " " in word or not (near := difflib.get_close_matches(word, _VERB_NAMES, 1, 0.75)):
-        return
-    meant = find_verb(near[0])
-    if follows is None or (meant is not None and find_verb(follows, meant.verbs) is not None):
+    if " " not in word and (near := _meant_verb(word, follows)):
         raise UsageError(
-            f"there is no command {word!r} (did you mean {near[0]!r}?); "
+            f"there is no command {word!r} (did you mean {near!r}?); "
             f"`weft -- {word}` sends it as a prompt"
         )
+
+
+def _meant_verb(word: str, follows: str | None) -> str:
+    """The command that a word was meant to be; empty where it may be a prompt's first."""
+    import difflib  # a prompt in quotes does not come here
+
+    if follows is None:
+        return "".join(difflib.get_close_matches(word, _VERB_NAMES, 1, 0.75))
+    for near in difflib.get_close_matches(word, _VERB_NAMES, 3, 0.6):
+        meant = find_verb(near)
+        if meant is not None and find_verb(follows, meant.verbs) is not None:
+            return near
+    return ""
 
 
 def _full_name(verb: CommandSpec | None, named: list[str], reader: _Reader) -> str:

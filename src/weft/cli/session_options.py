@@ -142,7 +142,7 @@ def _with_more(
 
 def _setting(text: str) -> tuple[str, str]:
     name, has_value, value = text.partition("=")
-    if not has_value:
+    if not has_value or not name.strip():
         raise UsageError(f"--set takes KEY=VALUE, not {text!r}")
     return name.strip(), value.strip()
 
@@ -419,6 +419,23 @@ async def find_id(app: App, given: str) -> SessionId:
         if not matches:
             raise
         return matches[0]
+
+
+async def named_or_last(app: App, words: tuple[str, ...], command: str) -> SessionId:
+    """The session that is named behind a command, or the newest one of this folder.
+
+    Raises:
+        UsageError: there is none, or several are named.
+        SessionNotFound, AmbiguousId: no session, or several, have the id.
+    """
+    if len(words) > 1:
+        raise UsageError(f"`weft {command}` takes the id of one session")
+    if words:
+        return await find_id(app, words[0])
+    rows = await app.sessions.list_saved(project_path=app.project_path, limit=1)
+    if not rows:
+        raise UsageError("there is no session in this folder; `weft session list --all` shows all")
+    return rows[0].id
 
 
 async def _titled(app: App, given: str) -> list[SessionId]:

@@ -36,6 +36,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "handovers"
 
     @property
+    def unattended_key(self) -> Path:
+        """The key that seals what may be done when no user is there."""
+        return self.home / "unattended.key"
+
+    @property
     def servers(self) -> Path:
         """Tokens and records of the HTTP servers that run here."""
         return self.home / "server"
@@ -67,6 +72,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return any(below.startswith(f"{folder}/") for folder in folders) or (
             place == _linked(f"{config}/MEMORY.md")
         )
+
+    @property
+    def workspaces(self) -> Path:
+        """The folders of sessions that came from other hosts."""
+        return self.home / "workspaces"
 
     @property
     def worktrees(self) -> Path:

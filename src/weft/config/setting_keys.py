@@ -302,6 +302,12 @@ KEYS: dict[str, SettingKey] = {
         "server.",
         joins=True,
     ),
+    "serve.autostart": SettingKey(
+        kind=bool,
+        default=False,
+        about="Start a server in the background, on a unix socket, where a prompt is scheduled and "
+        "none runs.",
+    ),
     "lsp.wait": SettingKey(
         kind=float,
         default=3.0,
@@ -422,6 +428,14 @@ KEYS: dict[str, SettingKey] = {
         safe=True,
         joins=True,
         are_rules=True,
+    ),
+    "permissions.examples": SettingKey(
+        kind=dict[str, dict[str, list[str]]],
+        default={},
+        about="Examples of rules, checked whenever a session starts: match and not_match of "
+        '[permissions.examples."deny shell(rm *)"] list what a rule has to cover and what it must '
+        "not.",
+        joins=True,
     ),
     "permissions.ask_timeout": SettingKey(
         kind=float,

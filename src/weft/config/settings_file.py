@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from weft.config.setting_keys import KEYS, known, typed_value
 from weft.config.settings import LARGEST_FILE, SettingValue
@@ -32,20 +35,29 @@ class SettingsFile:
         source = str(self.path)
         self._file.replace(lambda before: with_value(before, name, value, source=source))
 
-    def put(self, name: str, value: list[str]) -> None:
-        """Set a setting that is a list; an empty one is taken out.
+    def edit_list(self, name: str, edit: Callable[[list[str]], list[str]]) -> None:
+        """Set a setting that is a list to what `edit` makes of it; an empty one is taken out.
+
+        The list is the one that the file has at this moment: others may have added to it.
 
         Raises:
             UsageError: it takes no such value, or the file cannot be changed.
         """
         check_settable(name, self.path)
-        if not value:
-            self.unset(name)
-            return
-        if KEYS[name].are_rules:
-            _check_tools(name, value)
         source = str(self.path)
-        self._file.replace(lambda before: with_value(before, name, value, source=source))
+
+        def edited(text: str) -> str | None:
+            before = _list_in(text, name)
+            after = edit(before)
+            if after == before:
+                return None
+            if not after:
+                return without_value(text, name, source=source)
+            if KEYS[name].are_rules:
+                _check_tools(name, after)
+            return with_value(text, name, after, source=source)
+
+        self._file.replace(edited)
 
     def unset(self, name: str) -> bool:
         """Take a setting out; False when the file did not have it.
@@ -56,6 +68,17 @@ class SettingsFile:
         check_settable(name, self.path)
         source = str(self.path)
         return self._file.replace(lambda before: without_value(before, name, source=source))
+
+
+def _list_in(text: str, name: str) -> list[str]:
+    """The list that a document sets; empty where it sets none, or something else."""
+    try:
+        value: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return []  # what is wrong with it is said when it is changed
+    for key in name.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _check_tools(name: str, rules: list[str]) -> None:

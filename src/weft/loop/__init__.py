@@ -75,6 +75,13 @@ if TYPE_CHECKING:  # loaded when they are first used
         settle_interrupted,
         unsettled_children,
     )
+    from weft.loop.waits.call_wait import (
+        bad_wait_time,
+        end_of_wait,
+        wait_has_ended,
+        wait_subject,
+        why_no_wait,
+    )
 
 __all__ = [
     "UNANSWERED",
@@ -114,6 +121,7 @@ __all__ = [
     "TurnHooks",
     "TurnJournal",
     "TurnLimits",
+    "bad_wait_time",
     "branch_ends",
     "call_started",
     "child_finished",
@@ -123,6 +131,7 @@ __all__ = [
     "count_lost",
     "digests_at_opening",
     "end_interrupted",
+    "end_of_wait",
     "hashes_needed",
     "judge",
     "pinned",
@@ -137,6 +146,9 @@ __all__ = [
     "touched_facts",
     "unsettled_children",
     "wait_before_retry",
+    "wait_has_ended",
+    "wait_subject",
+    "why_no_wait",
     "with_retry_time",
     "with_wake",
     "within",
@@ -144,6 +156,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "bad_wait_time": "weft.loop.waits.call_wait",
+    "end_of_wait": "weft.loop.waits.call_wait",
+    "wait_has_ended": "weft.loop.waits.call_wait",
+    "wait_subject": "weft.loop.waits.call_wait",
+    "why_no_wait": "weft.loop.waits.call_wait",
     "CompactionWork": "weft.loop.compaction.summary",
     "PartialDraft": "weft.loop.recovery",
     "RecoveredCall": "weft.loop.recovery",

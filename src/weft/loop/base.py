@@ -29,6 +29,7 @@ from weft.events import (
     QuestionAnswered,
     Signal,
     Status,
+    UnattendedPermission,
 )
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
@@ -203,10 +204,27 @@ class PermissionGate(Protocol):
         """Judge one action by mode, rules and grants."""
         ...
 
+    def sealed(
+        self, name: str, said: str, *, is_plain: bool = False
+    ) -> UnattendedPermission | None:
+        """What the session may do now (`is_plain`: nothing), given to what has this id and says
+        this; None where nothing can be given.
+        """
+        return None
+
+    def is_sealed(self, name: str, given: UnattendedPermission | None, said: str) -> bool:
+        """Whether the user gave this to what has the id and says this."""
+        return False
+
     @property
     def read_rules(self) -> tuple[PermissionRule, ...]:
         """The rules that keep some files from being read."""
         return ()
+
+    @property
+    def reads_lines(self) -> bool:
+        """False when no word of a command could change what is decided."""
+        return True
 
     @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
@@ -232,6 +250,17 @@ class SnapshotTaker(Protocol):
         that had no effect.
 
         `noted` goes on record with it, and `node` is the turn's last.
+        """
+        ...
+
+    @property
+    def saves(self) -> bool:
+        """Whether other hosts may go on with the session, and so with its files."""
+        ...
+
+    async def saved(self, state: SessionState, noted: Sequence[Fact]) -> Commit:
+        """What another host needs to go on with the files as they are now, as far as it is not on
+        record; `noted` goes on record with it.
         """
         ...
 

@@ -470,6 +470,9 @@ class ToolCallBatch:
             return True
         if decision.verdict == "deny":
             return self._denied(ready, f"Denied: {decision.reason}.")
+        if (kept := self._kept_permission(call_uid)) is not None:
+            self._permissions[call_uid] = kept
+            return True
         match self._env.gate.when_asking:
             case "yes" if ready.prepared.action.escapes:
                 # Yes to everything is meant for what the sandbox holds.
@@ -491,6 +494,14 @@ class ToolCallBatch:
                 return self._denied(ready, NO_ONE_TO_ASK)
             case "wait":
                 return await self._user_allows(ready, decision)
+
+    def _kept_permission(self, call_uid: CallUid) -> CallPermission | None:
+        """What allowed a wait that another process began, where that holds for it here too."""
+        wait = self._env.journal.state.turn.wait
+        if wait is None or wait.call_uid != call_uid:
+            return None
+        is_ours = self._env.gate.is_sealed(wait.wait_id, wait.unattended, wait.on.place)
+        return wait.permission if is_ours else None
 
     async def _user_allows(
         self, ready: ReadyCall, decision: PolicyDecision
@@ -580,7 +591,10 @@ class ToolCallBatch:
 
         assert ready.prepared.wait is not None
         call_uid = ready.call.call_uid
-        wait = CallWait(self._env, self._pending, self._node, call_uid, ready.prepared.wait)
+        allowed = self._permissions.get(call_uid)
+        wait = CallWait(
+            self._env, self._pending, self._node, call_uid, ready.prepared.wait, allowed
+        )
         over = await wait.over()
         if over.is_error:
             self._record(ready.call, over, 0)

@@ -86,6 +86,7 @@ class ToolRounds:
         """
         batch = ToolCallBatch(environment, self._pending, node.id)
         await batch.run(calls)
+        await _save_files(environment, self._pending)
         self._line.take_results(node, batch.results)
         self.mistakes = 0 if batch.ran else self.mistakes + 1
         is_malformed = all(call.raw_args for call in calls)
@@ -100,6 +101,13 @@ class ToolRounds:
         self.mistakes += 1
         self.mistake = mistake
         self._pending.nudge(nudge)
+
+
+async def _save_files(environment: ToolCallEnvironment, pending: PendingFacts) -> None:
+    """Let the files as a round has left them go on record with its results, for other hosts."""
+    snapshots, state = environment.snapshots, environment.journal.state
+    if snapshots is not None and snapshots.saves and state.files.had_effect:
+        pending.note_commit(await snapshots.saved(state, pending.facts))
 
 
 def _fingerprint(calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult]) -> bytes:

@@ -110,6 +110,7 @@ class Turn:
 
     async def _work(self) -> None:
         await self._line.load()
+        await self._sleep_first()
         if await self._settle_last_answer():
             return
         while True:
@@ -132,6 +133,14 @@ class Turn:
                     return
             elif await self._is_done(answer):
                 return
+
+    async def _sleep_first(self) -> None:
+        """Sleep where the turn began asleep, and no call of it waits."""
+        wait = self._env.journal.state.turn.wait
+        if wait is not None and wait.call_uid is None:
+            from weft.loop.waits.turn_wait import sleep_out  # few turns begin so
+
+            await sleep_out(self._env, self._pending)
 
     async def _ran_calls(self, answer: ModelAnswer) -> bool:
         """Run the calls of an answer; True when that was the end of the turn."""
@@ -265,11 +274,10 @@ class Turn:
         crash would.
         """
         _ABORT.before.hit()
-        if not self.is_suspended:
-            # What was stopped has changed files too. Bounded: a disk that hangs must not keep a
-            # turn from ending.
-            with anyio.move_on_after(SNAPSHOT_SECONDS, shield=True):
-                await self._note_snapshot()
+        # What was stopped has changed files too. Bounded: a disk that hangs must not keep a turn
+        # from ending.
+        with anyio.move_on_after(SNAPSHOT_SECONDS, shield=True):
+            await (self._note_saved() if self.is_suspended else self._note_snapshot())
         await self._env.journal.commit(self.suspended if self.is_suspended else self.settled)
         _ABORT.after.hit()
 
@@ -277,11 +285,18 @@ class Turn:
         """Let the snapshot of the files go on record with the end of the turn."""
         snapshots, state = self._env.calls.snapshots, self._env.journal.state
         # Where nothing ever had an effect, nothing is looked at.
-        if snapshots is None or not (state.files.had_effect or state.files.snapshots):
-            return
-        noted = self._pending.facts
-        node = tip_after(state, noted)
-        self._pending.note_commit(await snapshots.at_end(state, noted, self.turn_id, node))
+        if snapshots is not None and (state.files.had_effect or state.files.snapshots):
+            noted = self._pending.facts
+            node = tip_after(state, noted)
+            self._pending.note_commit(await snapshots.at_end(state, noted, self.turn_id, node))
+        await self._note_saved()
+
+    async def _note_saved(self) -> None:
+        """Let what another host needs of the files go on record, where one may go on."""
+        snapshots = self._env.calls.snapshots
+        if snapshots is not None and snapshots.saves:
+            state, noted = self._env.journal.state, self._pending.facts
+            self._pending.note_commit(await snapshots.saved(state, noted))
 
     def suspended(self, state: SessionState) -> Commit:
         """What a suspended turn knows and has not committed; it ends nothing."""

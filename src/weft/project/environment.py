@@ -52,9 +52,10 @@ _UNDER_WAY: Final = {
 }
 """Files of a git directory that are there while something is half done."""
 _MODES: Final[dict[Mode, str]] = {
-    "plan": "plan. Nothing may be changed now: you have the tools that read and search. Look as "
-    "far as you need, then answer with a plan: what to change in which files, in which order, and "
-    "how to check it. The user decides whether it is carried out, and switches the mode then.",
+    "plan": "plan. Nothing may be changed now: you have the tools that read and search, and of "
+    "commands those that only read. Look as far as you need, then answer with a plan: what to "
+    "change in which files, in which order, and how to check it. The user decides whether it is "
+    "carried out, and switches the mode then.",
     "default": "default. Edits and commands {ask}.",
     "accept_edits": "accept_edits. Edits in the project run without asking; commands {ask}.",
     "auto": "auto. Edits and sandboxed commands run without asking; other actions {ask}.",

@@ -42,7 +42,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/rewind", "Rewind to an earlier message: the conversation, files, or both", "[name]"
     ),
-    SlashCommand("/undo", "Undo the last rewind or compaction", "[rewind or compaction]"),
+    SlashCommand(
+        "/undo",
+        "Undo the last rewind or compaction, else the last message",
+        "[rewind or compaction]",
+    ),
     SlashCommand("/branch", "Start a new branch here", "[name]"),
     SlashCommand("/switch", "Switch to another branch", "[name]", ("/branches",)),
     SlashCommand("/checkpoint", "Save a checkpoint that /rewind can return to", "[name]"),
@@ -71,7 +75,13 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "/doctor", "Check what this machine has and what is missing", "", ("/debug",), True
     ),
     SlashCommand("/effort", "Show or change the thinking level", "[level]", ("/thinking",)),
-    SlashCommand("/mode", "Show or change the permission mode", "[mode]", ("/permissions",)),
+    SlashCommand("/mode", "Show or change the permission mode", "[mode]"),
+    SlashCommand(
+        "/permissions",
+        "Show permission rules; add or remove one, explain a command, try a rule on past calls",
+        "[add, remove, explain or simulate]",
+        ("/rules",),
+    ),
     SlashCommand(
         "/plan",
         "Plan without changing anything, as /mode plan; go: carry the plan out, edits allowed",
@@ -88,6 +98,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/queue", "Send a message after this turn; alone: show and edit the queue", "[text]"
     ),
+    SlashCommand("/at", "Send a prompt at a time", "TIME TEXT", yields=True),
+    SlashCommand("/loop", "Send a prompt now, and again and again", "[5m] TEXT", ("/every",), True),
+    SlashCommand("/waits", "Show what this conversation waits for, and cancel it", yields=True),
     SlashCommand(
         "/fan",
         "Let several candidates work on a task, each in an overlay; compare and keep one",
@@ -109,6 +122,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("/files", "Show the files that were changed"),
     SlashCommand("/diff", "Show what this conversation changed, file by file"),
     SlashCommand("/differences", "Show the files that are not what the log tells of"),
+    SlashCommand("/receipts", "Show what the last answer claims, beside what was run"),
     SlashCommand("/todo", "Show the model's to-do list", aliases=("/todos",)),
     SlashCommand(
         "/compact",

@@ -557,7 +557,7 @@ def read_line(line: bytes) -> IncomingLine:
     """
     try:
         return _incoming.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"a line of the input is not what was expected: {error}") from error
 
 

@@ -97,6 +97,10 @@ class CommandGate(PermissionGate):
         return self._gate.read_rules
 
     @property
+    def reads_lines(self) -> bool:
+        return self._gate.reads_lines
+
+    @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
         if self._is_trusted and self._gate.when_asking == "yes":
             return "yes"

@@ -19,7 +19,7 @@ from weft.ids import SessionId
 from weft.runtime.ports.local import LocalPort
 from weft.runtime.registry import SessionRegistry
 from weft.session import GrantedPermissions, SessionPort, WakeTurn
-from weft.store import SessionRow, Store
+from weft.store import Lease, SessionRow, Store
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,29 @@ class DueSessions:
                 woken += [port for port in ports if await self._wake(port)]
         return woken
 
+    async def wake_taken(self, lease: Lease) -> list[SessionPort]:
+        """Go on with a turn that is due of a session whose lease was taken for it.
+
+        Raises:
+            WeftError: it cannot be opened; its lease is given back.
+        """
+        registry, session_id = self._registry, SessionId(lease.stream)
+        is_new = session_id not in registry.granted
+        registry.granted.setdefault(session_id, GrantedPermissions(is_woken=True))
+        try:
+            port = await registry.open_taken(registry.stores.own, lease)
+        finally:
+            if is_new:  # taken along by the session; left where it could not be opened
+                registry.granted.pop(session_id, None)
+        return [port] if await self._wake(port) else []
+
+    async def wake_open(self, session_id: SessionId) -> list[SessionPort]:
+        """Go on with what is due of a session that is open here."""
+        port, again = self._registry.running(session_id), self._failed.get(session_id, 0.0)
+        if port is None or again > self._clock.now() or not self._is_ready(port):
+            return []
+        return [port] if await self._wake(port) else []
+
     async def _open(self, store: Store, rows: Sequence[SessionRow]) -> list[SessionPort]:
         """Those of the sessions that are open here and at rest, or that no process has."""
         ports: list[SessionPort] = []
@@ -67,8 +90,8 @@ class DueSessions:
             if self._registry.is_closing or row.id in self._failed:
                 continue
             port = self._registry.running(row.id)
-            # A process that has it at work wakes it itself, in time: no lease is asked for then.
-            if isinstance(port, LocalPort) and not port.actor.is_busy:
+            # No lease is asked for then.
+            if port is not None and self._is_ready(port):
                 ports.append(port)
             elif port is None and await store.lease_of(row.id) is None:
                 free.append(row.id)
@@ -110,9 +133,24 @@ class DueSessions:
                 found[each] = failure
         return found
 
+    def _is_ready(self, port: SessionPort) -> bool:
+        """Whether there may be something to do for a session that is open here."""
+        # A process that has it at work wakes its turn itself, in time, and queues the round that
+        # is due.
+        return isinstance(port, LocalPort) and (not port.actor.is_busy or self._has_round(port))
+
+    def _has_round(self, port: SessionPort) -> bool:
+        """Whether a scheduled round is due that does not wait behind the turn already."""
+        queue, overdue = port.state.queue.entries, port.state.schedules.overdue(self._clock.now())
+        return any(each.entry_id not in queue for each in overdue)
+
     async def _wake(self, port: SessionPort) -> bool:
         try:
-            return await port.call(WakeTurn())
+            woken = await port.call(WakeTurn())
+            if not woken and self._has_round(port):
+                # What was given to it was not sealed here: only the user can have it begin.
+                self._failed[port.session_id] = self._clock.now() + AGAIN_SECONDS
+            return woken
         except WeftError as error:
             self._leave_alone(port.session_id, error)
             return False

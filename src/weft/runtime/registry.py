@@ -41,6 +41,7 @@ from weft.loop import TurnHooks
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule, Verdict
 from weft.runtime.agent_host import AgentTrees, SessionAgentHost
+from weft.runtime.checkouts.arrived_folder import NOT_ARRIVED, ArrivedFolder
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
 from weft.runtime.tool_table import SessionTools, tool_table
@@ -71,10 +72,12 @@ if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.agents import ChildRequest
     from weft.project.mentions import AskRead, JudgeRead, MentionReader
     from weft.repo import ProjectIndex
+    from weft.runtime.checkouts.session_folders import SessionFolders
     from weft.runtime.parent_rules import ParentRules
     from weft.runtime.ports.wait_signs import WaitSigns
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
     from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots
+    from weft.runtime.snapshots.workspace_saver import WorkspaceSaver
     from weft.runtime.workspaces.file_history import FileHistoryRunner
     from weft.runtime.workspaces.read_guard import SessionReadGuard
 
@@ -224,7 +227,10 @@ class SessionRegistry:
         """Open a session whose lease was taken; it is given back where that fails."""
         session_id = SessionId(lease.stream)
         async with self.alone(session_id), self.stores.joined(session_id, store):
-            return self._keep(await self._open_in(store, session_id, lease))
+            # One of this process may have asked for it meanwhile, and has it by the lease that was
+            # taken last: two actors on one log would each believe to be the only writer.
+            known = self.running(session_id)
+            return known or self._keep(await self._open_in(store, session_id, lease))
 
     async def give_back_taken(self, ids: Iterable[SessionId]) -> None:
         """Give back leases that came with a session which is let go, and were not needed."""
@@ -256,15 +262,18 @@ class SessionRegistry:
             await self._find_moved(remote.state)
             return remote
         try:
-            from weft.session import load_with_snapshot  # not for a new one: start-up time
+            from weft.session import load_for_owner  # not for a new one: start-up time
 
-            state, snapshot_seq = await load_with_snapshot(session_id, store)
+            state, snapshot_seq = await load_for_owner(session_id, store)
             await self._find_moved(state)
+            await self._find_here(state, store)
+            arrival = await self._arrived(state, state.about.project_path, store)
             is_carried = self._carries(state, lease, store)
             if is_carried:
                 self._carry_grants(state)
             environment = self._environment(
-                session_id, state.about.project_path, state.about.parent, store, _place_of(state)
+                *(session_id, state.about.project_path, state.about.parent, store),
+                *(_place_of(state), arrival),
             )
         except BaseException:
             await store.release_lease(lease)
@@ -398,9 +407,9 @@ class SessionRegistry:
         created = await self._of_project(created, store)
         facts = (created, *facts[1:])
         place = str(created.settings.get("place", "")) or _place_of(state)
-        environment = self._environment(
-            session_id, created.project_path, created.parent, store, place
-        )
+        here = self._here_of(created)
+        arrival = await self._arrived(state, here, store)
+        environment = self._environment(session_id, here, created.parent, store, place, arrival)
         lease = await store.take_lease(session_id)
         actor = SessionActor(
             state,
@@ -423,9 +432,22 @@ class SessionRegistry:
         except WeftError:
             await store.release_lease(lease)
             raise
+        if here != created.project_path:
+            about = actor.state.about
+            about.project_path, about.listed_path = here, created.project_path
         actor.start()
         self.agents.joined(actor)
         return self._keep(self._port_to(actor))
+
+    def _here_of(self, created: SessionCreated) -> str:
+        """Where a new session works: in the folder of the one that it comes from, where that is
+        known by the same path.
+        """
+        for source in (created.parent, created.fork):
+            port = None if source is None else self.running(source.session_id)
+            if port is not None and port.state.about.known_path == created.project_path:
+                return port.state.about.project_path
+        return created.project_path
 
     async def was_made(self, session_id: SessionId, cause: CommandCause | None) -> bool:
         """Whether a call has made the session of this id before, under the same input id.
@@ -480,6 +502,61 @@ class SessionRegistry:
         perhaps = services.project_path
         about.project_path = await anyio.to_thread.run_sync(lambda: find(perhaps=perhaps))
 
+    async def _find_here(self, state: SessionState, store: Store) -> None:
+        """Let a session that another host had work where its files are here; they are brought here
+        if need be.
+        """
+        if not self.host or store is not self.stores.own or _place_of(state):
+            return
+        about, known = state.about, state.about.known_path
+        here = await self._family_folder(state, store) or await self._folder_of(state, store)
+        about.project_path, about.listed_path = here, "" if here == known else known
+
+    async def _family_folder(self, state: SessionState, store: Store) -> str | None:
+        """The folder of the session that one works for, where both work in the same."""
+        about = state.about
+        if about.parent is None:
+            return None
+        above = self.running(about.parent.session_id)
+        there = await self.state_of(about.parent.session_id) if above is None else above.state
+        if there.about.known_path != about.known_path:
+            return None
+        if above is not None:
+            return there.about.project_path
+        return await self._family_folder(there, store) or await self._folder_of(there, store)
+
+    async def _folder_of(self, state: SessionState, store: Store) -> str:
+        folders = self.folders()
+        found = await folders.find(state)
+        return await folders.make(state, store) if found is None else found
+
+    async def _arrived(self, state: SessionState, here: str, store: Store) -> ArrivedFolder:
+        """What a session of a server of several says of its folder."""
+        if not self.host or store is not self.stores.own or _place_of(state):
+            return NOT_ARRIVED
+        return await self.folders().arrived(state, here, store, self._services.config)
+
+    def folders(self) -> SessionFolders:
+        """The folders of sessions that came from other hosts."""
+        from weft.runtime.checkouts.session_folders import SessionFolders  # at such hosts alone
+
+        services = self._services
+        return SessionFolders(services.places.workspaces, lambda: services.workspaces.runner)
+
+    async def folder_here(self, session_id: SessionId, *, makes: bool) -> str | None:
+        """The folder that a session works in on this host; None where it is elsewhere, and is not
+        to be made.
+
+        Raises:
+            UsageError: its files cannot be brought here.
+        """
+        store = self.stores.own
+        state = await self.state_of(session_id)
+        if makes:
+            await self._find_here(state, store)
+            return state.about.project_path
+        return await self.folders().find(state)
+
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""
         above = (await self.port(parent)).state
@@ -507,7 +584,7 @@ class SessionRegistry:
         # What works for a candidate works in its overlay, too.
         settings["place"] = wanted.place or _place_of(above)
         created = SessionCreated(
-            project_path=wanted.project_path or about.project_path,
+            project_path=wanted.project_path or about.known_path,
             project_id=about.project_id,
             title=wanted.title,
             model=wanted.model.name,
@@ -622,8 +699,11 @@ class SessionRegistry:
         parent: CallOrigin | None,
         store: Store,
         place: str = "",
+        arrival: ArrivedFolder = NOT_ARRIVED,
     ) -> SessionEnvironment:
-        """`place` names the overlay that a candidate of a fan-out works in."""
+        """`place` names the overlay that a candidate of a fan-out works in, and `arrival` tells of
+        a folder that is this host's own.
+        """
         services = self._services
         services.mcp.look(project_path)
         lent = self.lent.setdefault(session_id, {})
@@ -664,6 +744,8 @@ class SessionRegistry:
             files=files,
             history_bytes=files.kept_bytes,
             host=self.host,
+            folder=arrival.identity,
+            arrival=arrival.note,
             line_budget=self._line_budget,
             clock=services.clock,
             sleep=services.sleep,
@@ -727,6 +809,7 @@ class SessionRegistry:
             inherited=(lambda: ()) if above is None else above.known,
             protects=services.places.are_words_of_user,
             granted=self.granted.pop(session_id, GrantedPermissions()),
+            seal=services.seal,
         )
 
     def _project(self, project_path: str, store: Store, place: str) -> SessionReach:
@@ -741,6 +824,7 @@ class SessionRegistry:
             services.workspaces.sandbox,
             services.workspaces.added,
             partial(_snapshots, files, project_path, store),
+            partial(_saver, services, project_path, store) if _hosts_move(store) else None,
         )
         return plain, files, workspace, SessionLanguages(services, workspace)
 
@@ -1000,6 +1084,9 @@ def rules_of(
         for layer in config.layers(f"permissions.{verdict}"):
             for text in layer.value:
                 _check_rule(text, layer.source, tools, servers)
+    for layer in config.layers("permissions.examples"):
+        if layer.value:
+            _check_examples(layer.value, layer.source, home)
     return standing_rules(config, home)
 
 
@@ -1020,6 +1107,14 @@ def standing_rules(config: Config, home: str) -> tuple[PermissionRule, ...]:
         for verdict, text, source in texts
         for rule in read_rule(verdict, text, source=source, home=home)
     )
+
+
+def _check_examples(tables: Mapping[str, object], source: str, home: str) -> None:
+    from weft.permissions import table_problem  # not without rules
+
+    for name, examples in tables.items():
+        if why := table_problem(name, examples, home=home):
+            raise UsageError(f"{source}: {why}")
 
 
 def _check_rule(
@@ -1064,6 +1159,26 @@ def _snapshots(
         store,
         lambda paths: guard.forbidden_among(paths) | {path for path in paths if names.has(path)},
         has_rules=lambda: guard.has_rules,
+    )
+
+
+def _hosts_move(store: Store) -> bool:
+    """Whether sessions of a store may go on at another host."""
+    return store.is_shared and store.liveness == "time"
+
+
+def _saver(
+    services: Services, project_path: str, store: Store, snapshots: ProjectSnapshots
+) -> WorkspaceSaver:
+    from weft.runtime.snapshots.workspace_saver import WorkspaceSaver  # where hosts share a store
+
+    return WorkspaceSaver(
+        snapshots,
+        DiskThreads.of(project_path),
+        store,
+        services.workspaces.runner,
+        project_path,
+        services.places.workspaces / ".git-calls",
     )
 
 

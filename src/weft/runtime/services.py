@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -73,4 +73,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """MCP servers; nothing of them is loaded where none is configured."""
     project_path: str
     """The project of a session that names none."""
+    seal: Callable[[Sequence[str]], str]
+    """Signs what the user gives to rounds that begin with no user there."""
     decisions: DecisionGraphs = msgspec.field(default_factory=DecisionGraphs)

@@ -366,15 +366,32 @@ class SessionHost:
         """Go on with the turns of this project whose wait is over and that no process has at work;
         returns whose they are.
         """
+        return self._woken(await self._due_sessions().wake())
+
+    async def wake_taken(self, lease: Lease) -> list[SessionId]:
+        """The same for one session, whose lease was taken for it.
+
+        Raises:
+            WeftError: it cannot be opened here; its lease is given back.
+        """
+        return self._woken(await self._due_sessions().wake_taken(lease))
+
+    async def wake_open(self, session_id: SessionId) -> list[SessionId]:
+        """The same for one that is open here, in whichever folder lists say that it is."""
+        return self._woken(await self._due_sessions().wake_open(session_id))
+
+    def _due_sessions(self) -> DueSessions:
         if self._due is None:
             from weft.runtime.due_sessions import DueSessions  # a short run never asks
 
             clock, project = self.services.clock, self.services.project_path
             self._due = DueSessions(self.registry, clock, project)
-        woken = await self._due.wake()
-        for port in woken:
+        return self._due
+
+    def _woken(self, ports: Sequence[SessionPort]) -> list[SessionId]:
+        for port in ports:
             self.on_woken(port)
-        return [port.session_id for port in woken]
+        return [port.session_id for port in ports]
 
     @property
     def last_used(self) -> float:

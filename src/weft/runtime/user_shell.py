@@ -46,6 +46,10 @@ class UserGate(PermissionGate):
         return self._gate.read_rules
 
     @property
+    def reads_lines(self) -> bool:
+        return self._gate.reads_lines
+
+    @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
         # Only a hook can still ask, and the user has answered by typing the line.
         return "yes"

@@ -73,12 +73,22 @@ class AllowedOrigins(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allowed_origins(names: Iterable[str], port: int | None, scheme: str) -> AllowedOrigins:
-    """Those of a server that is reached by these names."""
+    """Those of a server that is reached by these names: at its own port, or at the one that a name
+    has, which is that of a load balancer.
+    """
     default = {"http": 80, "https": 443}[scheme]
-    hosts = {name if port in (None, default) else f"{name}:{port}" for name in names}
+    places = {_with_port(name, port) for name in names}
+    hosts = {name if of in (None, default) else f"{name}:{of}" for name, of in places}
     return AllowedOrigins(
         hosts=frozenset(hosts), origins=frozenset(f"{scheme}://{host}" for host in hosts)
     )
+
+
+def _with_port(name: str, port: int | None) -> tuple[str, int | None]:
+    host, _, own = name.rpartition(":")
+    # `::1` is an address, and has no port.
+    is_named = own.isascii() and own.isdecimal() and (":" not in host or host.endswith("]"))
+    return (host, int(own)) if is_named and host else (name, port)
 
 
 class RequestGate:

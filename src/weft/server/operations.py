@@ -8,15 +8,18 @@ from weft.server.operation import ApiCall, ApiOperation
 from weft.server.routes.conversation import CONVERSATION
 from weft.server.routes.decisions import DECISIONS
 from weft.server.routes.event_streams import EVENT_STREAMS
+from weft.server.routes.evidence import EVIDENCE
 from weft.server.routes.looms import LOOMS
 from weft.server.routes.mcp_servers import MCP_SERVERS
 from weft.server.routes.model_access import MODEL_ACCESS
+from weft.server.routes.permissions import PERMISSIONS
 from weft.server.routes.projects import PROJECTS
 from weft.server.routes.queries import QUERIES
 from weft.server.routes.server_calls import SERVER_CALLS
 from weft.server.routes.sessions import SESSIONS
 from weft.server.routes.settings import SETTINGS
 from weft.server.routes.tree import TREE
+from weft.server.routes.unattended import UNATTENDED
 
 
 async def _openapi(call: ApiCall) -> Any:
@@ -37,13 +40,16 @@ OPERATIONS: Final[tuple[ApiOperation, ...]] = (
         answer=dict[str, Any],
     ),
     *SESSIONS,
+    *EVIDENCE,
     *CONVERSATION,
     *SETTINGS,
     *TREE,
+    *UNATTENDED,
     *EVENT_STREAMS,
     *PROJECTS,
     *MCP_SERVERS,
     *MODEL_ACCESS,
+    *PERMISSIONS,
     *DECISIONS,
     *QUERIES,
     *LOOMS,

@@ -49,6 +49,14 @@ def _real(path: str) -> str:
     return os.path.realpath(path)
 
 
+async def _is_folder(path: str) -> bool:
+    """False, too, for one that this server's user may not look at."""
+    try:
+        return await anyio.Path(path).is_dir()
+    except OSError:
+        return False
+
+
 def _expanded(path: str) -> str:
     return os.path.expanduser(path)
 
@@ -144,20 +152,48 @@ class ServedProjects:
                 )
         return list(found.values())
 
+    async def can_have(self, row: SessionRow) -> bool:
+        """Whether a session's files are on this host, or can be brought here."""
+        if not self._host:
+            return await _is_folder(row.project_path)
+        known = await self.main.host.registry.state_of(row.id)
+        return known.files.saved is not None or await _is_folder(row.project_path)
+
+    async def is_at_home(self, row: SessionRow) -> bool:
+        """Whether a session's files are where lists say that they are."""
+        if not self._host:
+            return True
+        registry = self.main.host.registry
+        return await registry.folder_here(row.id, makes=False) == row.project_path
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether this is one of several servers, which may have sessions that are not at home."""
+        return bool(self._host)
+
+    async def with_files_of(self, session_id: SessionId) -> App:
+        """The application of the folder that a session has here; its files are brought there.
+
+        Raises:
+            UsageError: they cannot be, or the folder cannot be opened as a project.
+        """
+        here = await self.main.host.registry.folder_here(session_id, makes=True)
+        return await self.at(here or "")
+
     async def session(self, session_id: str) -> tuple[App, Session]:
         """A session by its id or a unique prefix, and the application that it belongs to.
 
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have it.
         """
-        app = await self.home_of(session_id)
+        app = await self.home_of(session_id, opens=True)
         return app, await app.sessions.get(session_id)
 
     async def for_start(self, session_id: str | None, folder: str | None) -> App:
         """The application that a session is started or resumed in."""
         if session_id is not None:
             try:
-                return await self.home_of(session_id)
+                return await self.home_of(session_id, opens=True)
             except SessionNotFound:
                 pass  # a new one, under an id that the caller chose
         if folder is None:
@@ -167,8 +203,10 @@ class ServedProjects:
             raise UsageError(f"name a folder by its whole path, not {folder!r:.200}")
         return await self.at(path)
 
-    async def home_of(self, session_id: str) -> App:
-        """The application that a session belongs to; nothing is started."""
+    async def home_of(self, session_id: str, *, opens: bool = False) -> App:
+        """The application that a session belongs to; nothing is started.  `opens`: it is to be
+        opened, so that its files are brought here from where it was.
+        """
         if self.is_closing:
             raise StoreUnavailable("the server is closing; try again when it is back")
         known = self._homes.get(SessionId(session_id))
@@ -179,14 +217,24 @@ class ServedProjects:
                 return app
         resolved = await self.main.sessions.resolve_id(session_id)
         row = await self.main.store.row(resolved)
+        if self._host:  # where it was last is for the log to say, each time
+            return await self._home_at_host(resolved, row, makes=opens)
         self._homes[resolved] = await self._home(row)
         return self._homes[resolved]
 
-    async def _home(self, row: SessionRow | None) -> App:
+    async def _home_at_host(
+        self, session_id: SessionId, row: SessionRow | None, *, makes: bool
+    ) -> App:
+        if row is None:
+            return self.main
+        here = await self.main.host.registry.folder_here(session_id, makes=makes)
+        return self.main if here is None else await self._home(row, here)
+
+    async def _home(self, row: SessionRow | None, here: str = "") -> App:
         if row is None or not row.project_path:
             return self.main
         try:
-            return await self.at(row.project_path)
+            return await self.at(here or row.project_path)
         except UsageError:
             # Its folder is gone, or its settings are not right: it can be read all the same.
             logger.warning("a project could not be opened", exc_info=True)

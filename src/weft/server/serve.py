@@ -24,6 +24,7 @@ from starlette.routing import WebSocketRoute
 from weft.app import App
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
+from weft.server.due.due_projects import DueProjects
 from weft.server.gate import RequestGate, allowed_origins
 from weft.server.http_protocol import AbortableWebSocket, StrictHttpProtocol
 from weft.server.operations import OPERATIONS
@@ -210,6 +211,9 @@ class WeftServer:
                 group.start_soon(self._close_in_order)
                 if self.cluster is not None:
                     await self.cluster.start(group)
+                cluster = self.cluster
+                accepts = None if cluster is None else lambda: cluster.accepting
+                group.start_soon(DueProjects(self.parts.projects, accepts).run)
                 # From now on callers wait in the backlog, and are answered.
                 self._socket.listen(BACKLOG)
                 self.is_ready.set()

@@ -25,8 +25,10 @@ from weft.session.commands import (
     AnyCommand,
     AttachClient,
     BeginCall,
+    BeginWait,
     BranchAt,
     BringOver,
+    CancelWait,
     ChangeSetting,
     ChildCommand,
     ClearBoundary,
@@ -53,6 +55,7 @@ from weft.session.commands import (
     Reserve,
     RespondToPermission,
     RewindTo,
+    ScheduleInput,
     SendPrompt,
     SetBoundary,
     SetCheckpoint,
@@ -88,12 +91,18 @@ from weft.session.permission_gate import GrantedPermissions
 from weft.session.port import SessionPort
 from weft.session.subscriptions.event_hub import EventHub
 from weft.session.subscriptions.subscription import Subscription
+from weft.session.unattended_seal import is_sealed_by, schedule_words
 from weft.tree import Branch
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.session.decide.branches import branches, current_branch, node_at
     from weft.session.decide.children import child_end
-    from weft.session.log.load import fold_after, load_state, load_with_snapshot, replay_log
+    from weft.session.log.load import (
+        fold_after,
+        load_for_owner,
+        load_state,
+        replay_log,
+    )
     from weft.session.log.long_parts import blob_of
     from weft.session.log.stored_line import (
         CallRecord,
@@ -119,10 +128,12 @@ __all__ = [
     "AnyCommand",
     "AttachClient",
     "BeginCall",
+    "BeginWait",
     "Branch",
     "BranchAt",
     "BringOver",
     "CallRecord",
+    "CancelWait",
     "ChangeSetting",
     "ChildCommand",
     "ClearBoundary",
@@ -163,6 +174,7 @@ __all__ = [
     "RewindItem",
     "RewindPlan",
     "RewindTo",
+    "ScheduleInput",
     "SendPrompt",
     "SessionActor",
     "SessionEnvironment",
@@ -191,16 +203,18 @@ __all__ = [
     "digest",
     "first_of",
     "fold_after",
+    "is_sealed_by",
     "load_beginnings",
     "load_call_records",
+    "load_for_owner",
     "load_line",
     "load_nodes",
     "load_revisions",
     "load_state",
-    "load_with_snapshot",
     "node_at",
     "read_places",
     "replay_log",
+    "schedule_words",
     "unspill",
     "unspill_entries",
     "words_of",
@@ -220,8 +234,8 @@ _HOMES = {
     "load_line": "log.stored_line",
     "load_nodes": "log.stored_line",
     "load_revisions": "log.stored_line",
+    "load_for_owner": "log.load",
     "load_state": "log.load",
-    "load_with_snapshot": "log.load",
     "node_at": "decide.branches",
     "read_places": "log.stored_line",
     "unspill": "log.stored_line",

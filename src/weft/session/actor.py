@@ -42,15 +42,17 @@ from weft.events import (
     QuestionAnswered,
     SessionHosted,
     Status,
+    SystemNote,
 )
 from weft.faults import FailPointPair
 from weft.ids import BlobId, RequestId, TurnId
-from weft.loop import Build, Commit, SessionWork
+from weft.loop import Build, Commit, SessionWork, tip_after
 from weft.session.answers import AbortReceipt, QueuedMessages, RewindPlan
 from weft.session.clients import AttachedClients
 from weft.session.commands import (
     AbortTurn,
     AttachClient,
+    BeginWait,
     BranchAt,
     ChangeSetting,
     ClearBoundary,
@@ -65,6 +67,7 @@ from weft.session.commands import (
     Reserve,
     RespondToPermission,
     RewindTo,
+    ScheduleInput,
     SendPrompt,
     SetBoundary,
     Settle,
@@ -80,7 +83,12 @@ from weft.session.decide import decide
 from weft.session.decide.base import SettingCommand
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.idempotency import IdempotencyCache
-from weft.session.log.session_log import SessionLog, is_snapshot_due
+from weft.session.log.session_log import SessionLog
+from weft.session.log.snapshot_schedule import (
+    FACTS_BETWEEN,
+    is_snapshot_due,
+    is_snapshot_overdue,
+)
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.subscriptions.subscription import Subscription
 from weft.session.turns.outage import OutageWatch
@@ -166,6 +174,7 @@ class SessionActor:
             ceiling=permissions.ceiling,
             inherited=permissions.inherited,
             protects=permissions.protects,
+            seal=permissions.seal,
         )
         self._worker = RunningWork(
             self._mailbox, supervisor, environment.abort_seconds, environment.turn_ended
@@ -212,10 +221,12 @@ class SessionActor:
         await self.log.commit(Commit(facts=tuple(facts), blobs=blobs or {}), cause)
         _CREATE.after.hit()
 
-    def _hosted(self) -> SessionHosted:
-        """That a server of several has the session, and what its user granted it so far."""
+    def _hosted(self) -> tuple[Fact, ...]:
+        """That a server of several has the session, and what its user granted it so far; with what
+        the model has to know of the folder that it is in now.
+        """
         granted = self.gate.granted
-        return SessionHosted(
+        hosted = SessionHosted(
             host=self._env.host,
             fence=self._lease.fence,
             moved=bool(self.state.hosting.fence),
@@ -223,7 +234,12 @@ class SessionActor:
             asks=self._env.permissions.asking != "no",
             grants=granted.grants,
             rules=granted.rules,
+            folder=self._env.folder,
         )
+        if not self._env.arrival:
+            return (hosted,)
+        node = tip_after(self.state, ())
+        return hosted, SystemNote(text=self._env.arrival, to_model=True, node=node)
 
     def start(self) -> None:
         """Begin to serve, under the supervisor."""
@@ -536,11 +552,14 @@ class SessionActor:
 
     async def _decide_and_commit(self, command: Command[Any], asked: str) -> Any:
         self._check_options(command)
-        if isinstance(command, SendPrompt | ContinueTurn | WakeTurn):
+        if isinstance(command, SendPrompt | ContinueTurn | WakeTurn | BeginWait):
             self._refuse_new_turns()
         moment = self._turns.moment(await self._file_of(command))
         if isinstance(command, SettingCommand):
             moment = msgspec.structs.replace(moment, levels=self._levels_after(command))
+        if isinstance(command, BeginWait) and self.state.turn.open is None:
+            waited = await self._turns.waited_for(command.on, command.until)
+            moment = msgspec.structs.replace(moment, waited=waited)
         plan = decide(command, self.state, moment)
         left_open = self._worker.turn is None and self.state.turn.open is not None
         # Decided twice: ending what was left changes the tree and the queue that the first decision
@@ -594,7 +613,11 @@ class SessionActor:
     def _check_options(self, command: Command[Any]) -> None:
         """Refuse now what could not be carried out later, when the caller would not hear of it."""
         match command:
-            case SendPrompt(options=options) | ContinueTurn(options=options):
+            case (
+                SendPrompt(options=options)
+                | ContinueTurn(options=options)
+                | ScheduleInput(options=options)
+            ):
                 self._env.turns.check(self.state, options)
             case ChangeSetting(name=name, value=value) if value is not None:
                 self._env.turns.check(self.state, value if name == "budget" else {name: value})
@@ -634,7 +657,7 @@ class SessionActor:
             # One that is only unloaded waits on: it is opened again when it is due.
             if not command.if_unused:
                 await self._abort_wait(why, None)
-        if self.state.seq - self._snapshot_seq >= self._env.snapshot_after:
+        if self.state.seq - self._snapshot_seq >= FACTS_BETWEEN:
             await self._keep_snapshot()
         # One that was suspended goes on where a host looks for such.
         goes_on = command.suspends and self.state.turn.open is not None
@@ -646,15 +669,19 @@ class SessionActor:
     async def _keep_due_snapshot(self) -> None:
         """Keep the state every now and then: after a crash only what came since is read."""
         # Here, between two messages, because the state must stand still while it is written.
-        due = is_snapshot_due(self.state.seq, self._snapshot_seq, self._env.snapshot_after)
-        if due and not self.stopped_because and self._env.clock.monotonic() >= self._snapshot_from:
+        seq, kept = self.state.seq, self._snapshot_seq
+        if self.stopped_because or not is_snapshot_due(seq, kept):
+            return
+        if is_snapshot_overdue(seq, kept):
+            await self._keep_snapshot()
+        elif self._env.clock.monotonic() >= self._snapshot_from:
             await self._keep_snapshot(gives_way=lambda: bool(len(self._mailbox)))
 
     async def _keep_snapshot(self, gives_way: Callable[[], bool] = lambda: False) -> None:
         """Keep the state for the next opening; without it that only takes longer.
 
         That of a very long session takes most of a second: a message that comes meanwhile goes
-        first, and the snapshot is made later.
+        first, and the snapshot is made later, unless it is overdue.
         """
         from weft.session.log.load import SnapshotPutOff, keep_snapshot  # not for a short one
 

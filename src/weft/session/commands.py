@@ -20,8 +20,18 @@ from weft.events import (
     Purpose,
     QuestionAnswered,
     QuestionAsked,
+    WaitSubject,
 )
-from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, TurnId
+from weft.ids import (
+    EntryId,
+    InputId,
+    NodeId,
+    RequestId,
+    ScheduleId,
+    SessionId,
+    TurnId,
+    WaitId,
+)
 from weft.messages import Part, Usage, clean_value
 from weft.permissions import PermissionRule
 from weft.session.answers import AbortReceipt, Accepted, QueuedMessages, RewindPlan
@@ -290,10 +300,35 @@ class EditPlan(Command[None], frozen=True, tag="edit_plan"):
 
 
 class WakeTurn(Command[bool], frozen=True, tag="wake_turn"):
-    """Go on with a turn that waits and that no process has at work; answers whether there was one.
+    """Do what is due: go on with a turn that waits and that no process has at work, or begin the
+    scheduled round whose time has come; answers whether there was one.
 
     A wait that is not over goes on.
     """
+
+
+class ScheduleInput(Command[ScheduleId], frozen=True, tag="schedule_input"):
+    """Send a prompt at a time, once or again and again; answers the schedule's id."""
+
+    parts: tuple[Part, ...]
+    due: float
+    every: float | None = None
+    max_rounds: int | None = None
+    ends: float | None = None
+    options: dict[str, Any] = {}
+
+
+class BeginWait(Command[WaitId], frozen=True, tag="begin_wait"):
+    """Begin a turn that is asleep until something has come; answers the wait's id."""
+
+    on: WaitSubject
+    until: float | None = None
+
+
+class CancelWait(Command[bool], frozen=True, tag="cancel_wait"):
+    """End the wait of the turn, or a schedule, by its id; answers whether it had not ended."""
+
+    wait_id: str
 
 
 class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
@@ -495,6 +530,9 @@ AnyCommand: TypeAlias = (
     | DetachClient
     | StopSession
     | WakeTurn
+    | ScheduleInput
+    | BeginWait
+    | CancelWait
 )
 """Every command there is, for carriers that decode one without knowing which."""
 

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from weft.clock import Clock
-from weft.events import Fact, TurnStarted
+from weft.events import Fact, TurnStarted, TurnWaiting, WaitSubject
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.loop import (
     Commit,
@@ -130,6 +130,16 @@ class TurnFactory(Protocol):
         """A turn that is ready to run."""
         ...
 
+    async def waited_for(
+        self, on: WaitSubject, until: float | None, journal: TurnJournal, gate: PermissionGate
+    ) -> TurnWaiting:
+        """What a program waits for: what it looks like now, and until when at most.
+
+        Raises:
+            UsageError: there is no such thing, or a rule forbids to look at it.
+        """
+        ...
+
     def compaction(
         self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate
     ) -> SessionWork:
@@ -217,6 +227,9 @@ class PermissionSources(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a file at this absolute path is one that sessions obey, whatever its name."""
     granted: GrantedPermissions = GrantedPermissions()
     """What was granted in this process before."""
+    seal: Callable[[Sequence[str]], str] | None = None
+    """Signs what the user gives to rounds that begin with no user there, with a key of this user's;
+    None where nothing can be given."""
     keep_rule: Callable[[str], Awaitable[None]] | None = None
     """Saves what the user allows for good, `tool(target)`; None where that cannot be."""
 
@@ -232,6 +245,10 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     permissions: PermissionSources = PermissionSources()
     host: str = ""
     """Where this server of several is reached, which hosts the session; empty for all others."""
+    folder: str = ""
+    """What tells the session's folder from others of its path, at such a server."""
+    arrival: str = ""
+    """What the model is told of a session whose files were brought here; empty for all others."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
     share_budget: Callable[[Reserve | Settle], Awaitable[str]] = no_shared_budget
@@ -254,8 +271,6 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """File history that a project may have; 0 is no limit."""
     line_budget: LineCacheBudget = msgspec.field(default_factory=LineCacheBudget)
     """What the lines of all sessions that are open may hold in memory together."""
-    snapshot_after: int = 2_000
-    """Facts since the last snapshot that make a new one worth its while."""
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     """How a session backs off from a store that is out of reach."""
     abort_seconds: float = 0.9

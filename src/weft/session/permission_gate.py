@@ -7,12 +7,12 @@ set again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
 
-from weft.events import PermissionResolved
+from weft.events import InputScheduled, PermissionResolved, UnattendedPermission
 from weft.loop import PermissionGate
 from weft.permissions import (
     MODES,
@@ -23,6 +23,7 @@ from weft.permissions import (
     ToolAction,
     decide,
 )
+from weft.session.unattended_seal import is_sealed_by, schedule_words, seal_words
 from weft.state import SessionState
 
 
@@ -60,6 +61,7 @@ class SessionPermissionGate(PermissionGate):
         ceiling: Callable[[], Mode] | None = None,
         inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: (),
         protects: Callable[[str], bool] = lambda place: False,
+        seal: Callable[[Sequence[str]], str] | None = None,
     ) -> None:
         self.state = state
         self.rules = rules
@@ -72,6 +74,11 @@ class SessionPermissionGate(PermissionGate):
         self._ceiling = ceiling
         self._inherited = inherited
         self._protects = protects
+        self._seal = seal
+        self._sealed: dict[tuple[str, str, str, tuple[str, ...], str], bool] = {}
+        """Which permissions were found to be sealed by this user."""
+        self._round: tuple[InputScheduled, str] | None = None
+        """The round that was asked about last, and what its seal has to be over."""
 
     @property
     def granted(self) -> GrantedPermissions:
@@ -95,7 +102,10 @@ class SessionPermissionGate(PermissionGate):
         # The mode is in the log, and a log may come from elsewhere: an import or a copied store
         # must not bring along the right to act without asking.
         is_free = mode in ("auto", "bypass") or (self._is_woken and mode == "accept_edits")
-        if is_free and not self._trusted_mode:
+        if (lent := self._lent) is not None:
+            # What was given to the round, and no more than the session has by now.
+            mode = min(_known_mode(lent.mode), mode, key=MODES.index)
+        elif is_free and not self._trusted_mode:
             mode = "default"
         if self._ceiling is None:
             return mode
@@ -116,13 +126,60 @@ class SessionPermissionGate(PermissionGate):
         )
 
     @property
+    def reads_lines(self) -> bool:
+        return self.mode != "bypass" or bool(self._all_rules)
+
+    @property
     def _all_rules(self) -> tuple[PermissionRule, ...]:
         # The order does not matter: `decide` lets the strictest rule win.
         return (*self.rules, *self._given, *self._inherited())
 
     def decide(self, action: ToolAction) -> PolicyDecision:
         judged = self._marked(action)
-        return decide(judged, mode=self.mode, rules=self._all_rules, grants=self._grants)
+        grants, lent = self._grants, self._lent
+        if lent is not None:
+            grants = [*grants, *(PermissionGrant(pattern=p, scope="turn") for p in lent.grants)]
+        return decide(judged, mode=self.mode, rules=self._all_rules, grants=grants)
+
+    # -- what is given to rounds that begin with no user there
+
+    @property
+    def _lent(self) -> UnattendedPermission | None:
+        """What was given to the round that runs; None where none does, or its seal is not ours."""
+        running = self.state.schedules.running
+        if running is None:
+            return None
+        if self._round is None or self._round[0] is not running:
+            self._round = (running, schedule_words(running))
+        is_given = self.is_sealed(running.schedule_id, running.permission, self._round[1])
+        return running.permission if is_given else None
+
+    def sealed(
+        self, name: str, said: str, *, is_plain: bool = False
+    ) -> UnattendedPermission | None:
+        """What the session may do now, given to what has this id and says this."""
+        if self._seal is None:
+            return None
+        given = UnattendedPermission() if is_plain else self._given_now
+        words = seal_words(self.state, name, given, said)
+        return msgspec.structs.replace(given, seal=self._seal(words))
+
+    @property
+    def _given_now(self) -> UnattendedPermission:
+        # What asks for nothing at all is given by a user who is there, each time.
+        mode = "default" if self.mode == "bypass" else self.mode
+        grants = tuple(each.pattern for each in self._grants if each.scope == "session")
+        return UnattendedPermission(mode=mode, grants=grants)
+
+    def is_sealed(self, name: str, given: UnattendedPermission | None, said: str) -> bool:
+        """Whether the user of this machine gave this to what has this id and says this."""
+        if self._seal is None or given is None:
+            return False
+        # Each call of a round asks: the answer is kept, and of another permission is another.
+        key = (name, said, given.mode, given.grants, given.seal)
+        if key not in self._sealed:
+            self._sealed[key] = is_sealed_by(self._seal, self.state, name, given, said)
+        return self._sealed[key]
 
     def _marked(self, action: ToolAction) -> ToolAction:
         """The action, protected also where that is not for the name of its target."""
@@ -149,3 +206,8 @@ class SessionPermissionGate(PermissionGate):
     def turn_ended(self) -> None:
         """Grants for the turn end with it."""
         self._grants = [grant for grant in self._grants if grant.scope == "session"]
+
+
+def _known_mode(word: str) -> Mode:
+    """The mode of this name; a later program's is as strict as can be asked for."""
+    return next((mode for mode in MODES if mode == word), "default")

@@ -15,6 +15,7 @@ from weft.state.boundaries import EditBoundaries, EditBoundary
 from weft.state.children import ChildSession, ChildSessions
 from weft.state.files import (
     LeftFile,
+    SavedWorkspace,
     SnapshotPlace,
     TouchedFile,
     TouchedFiles,
@@ -24,6 +25,7 @@ from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger, used_by
 from weft.state.plan import DoneStep, PlanState, StepState
 from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_text
+from weft.state.schedules import OpenSchedule, PromptSchedules
 from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold
 from weft.state.settings import SessionSettings
 from weft.state.turn import AnsweredRequest, ModelCall, OpenTurn, OpenTurnState, Request
@@ -45,11 +47,14 @@ __all__ = [
     "InputQueue",
     "LeftFile",
     "ModelCall",
+    "OpenSchedule",
     "OpenTurn",
     "OpenTurnState",
     "PlanState",
+    "PromptSchedules",
     "QueueEntry",
     "Request",
+    "SavedWorkspace",
     "SessionSettings",
     "SessionState",
     "SessionSummary",

@@ -29,6 +29,9 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     """Counts and times of one session."""
 
     project_path: str = ""
+    """Where its folder is on this machine."""
+    listed_path: str = ""
+    """The path that lists have, where another host works in another folder; else empty."""
     project_id: str = ""
     created: float = 0.0
     last_message: float = 0.0
@@ -47,7 +50,7 @@ class SessionSummary(msgspec.Struct, kw_only=True):
         """Take one more fact in."""
         match fact:
             case SessionCreated():
-                self.project_path = fact.project_path
+                self.project_path, self.listed_path = fact.project_path, ""
                 self.project_id = fact.project_id
                 self.created = fact.at
                 self.parent = fact.parent
@@ -71,10 +74,15 @@ class SessionSummary(msgspec.Struct, kw_only=True):
                 pass
 
     @property
+    def known_path(self) -> str:
+        """The path that the session has in lists, whichever host has it."""
+        return self.listed_path or self.project_path
+
+    @property
     def project_key(self) -> str:
         """What the project's stream is named by: its id, or one that its path always gives."""
         # A session that is not kept has no id, and leaves none behind.
-        return self.project_id or derived_id("prj", self.project_path)
+        return self.project_id or derived_id("prj", self.known_path)
 
     @property
     def short_title(self) -> str:

@@ -21,8 +21,10 @@ from weft.events import (
     RefMoved,
     Rewound,
     SessionCreated,
+    SessionHosted,
     ToolExecuting,
     TurnStarted,
+    WorkspaceSaved,
     WorkspaceSnapshot,
 )
 from weft.ids import BlobId, NodeId, SessionId
@@ -63,6 +65,15 @@ class SnapshotPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The last node of this turn."""
 
 
+class SavedWorkspace(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What another host works on, and where that is written down."""
+
+    at: LogPosition
+    tree: BlobId
+    repository: BlobId | None
+    included: BlobId | None
+
+
 class LeftFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the session last left at a path."""
 
@@ -90,6 +101,10 @@ class TouchedFiles(msgspec.Struct):
     """A rewind whose files may not have been put back yet."""
     snapshots: list[SnapshotPlace] = []
     """The snapshots of the project's files, in the order they were taken."""
+    saved: SavedWorkspace | None = None
+    """What was last saved for other hosts."""
+    folder: str = ""
+    """The folder that was last worked in, as its identity tells; empty where it is not known."""
     left: dict[str, LeftFile] = {}
     """What the session left at each path that it changed since the last snapshot."""
     had_effect: bool = False
@@ -124,6 +139,13 @@ class TouchedFiles(msgspec.Struct):
                 self.logs.append(fact.session_id)
             case WorkspaceSnapshot():
                 self._take_snapshot(fact)
+            case WorkspaceSaved():
+                self.folder = fact.folder
+                if fact.tree is not None:
+                    at = LogPosition(fact.session_id, fact.seq)
+                    self.saved = SavedWorkspace(at, fact.tree, fact.repository, fact.included)
+            case SessionHosted(folder=folder):
+                self.folder = folder
             case _:
                 pass
 

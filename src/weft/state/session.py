@@ -33,6 +33,7 @@ from weft.events import (
     InputPromoted,
     InputQueued,
     InputRemoved,
+    InputScheduled,
     InputsReordered,
     ModeChanged,
     ModelCallStarted,
@@ -53,6 +54,8 @@ from weft.events import (
     RefMoved,
     ResultsCleared,
     Rewound,
+    ScheduleEnded,
+    ScheduleFired,
     SessionCreated,
     SessionHosted,
     SettingChanged,
@@ -70,6 +73,7 @@ from weft.events import (
     TurnWoken,
     UnknownFact,
     UsageRecorded,
+    WorkspaceSaved,
     WorkspaceSnapshot,
 )
 from weft.ids import BlobId, SessionId
@@ -83,6 +87,7 @@ from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger
 from weft.state.plan import PlanState
 from weft.state.queue import InputQueue
+from weft.state.schedules import PromptSchedules
 from weft.state.settings import SessionSettings
 from weft.state.turn import OpenTurnState
 from weft.tree import ConversationTree
@@ -91,7 +96,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "29"
+FOLD_VERSION: Final = "30"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -99,7 +104,7 @@ FOLD_VERSION: Final = "29"
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SessionCreated: ("tree", "settings", "about", "files"),
     SettingChanged: ("settings", "hosting"),
-    SessionHosted: ("hosting",),
+    SessionHosted: ("hosting", "files"),
     ModeChanged: ("settings",),
     SystemNote: ("tree", "background", "about"),
     NewMessage: ("tree", "turn", "about"),
@@ -120,7 +125,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     ResultsCleared: ("tree",),
     CompactionUndone: ("tree",),
     InputQueued: ("queue",),
-    InputPromoted: ("queue",),
+    InputPromoted: ("queue", "schedules"),
     InputEdited: ("queue",),
     InputRemoved: ("queue",),
     InputsReordered: ("queue",),
@@ -136,10 +141,14 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     ToolExecuting: ("turn", "files"),
     ToolComplete: ("tree", "turn"),
     FileTouched: ("files",),
+    WorkspaceSaved: ("files",),
     WorkspaceSnapshot: ("files",),
     TurnWaiting: ("turn",),
     TurnWoken: ("turn",),
-    TurnFinished: ("turn", "hosting"),
+    InputScheduled: ("schedules",),
+    ScheduleFired: ("schedules",),
+    ScheduleEnded: ("schedules",),
+    TurnFinished: ("turn", "hosting", "schedules"),
     PermissionRequest: ("turn",),
     PermissionResolved: ("turn", "hosting"),
     QuestionAsked: ("turn",),
@@ -270,6 +279,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     about: SessionSummary = msgspec.field(default_factory=SessionSummary)
     inputs: InputMemory = msgspec.field(default_factory=InputMemory)
     hosting: HostedGrants = msgspec.field(default_factory=HostedGrants)
+    schedules: PromptSchedules = msgspec.field(default_factory=PromptSchedules)
     prefix: BlobId | None = None
     """The rendered prefix of the present epoch."""
 

@@ -114,7 +114,11 @@ def _head_documents(state: SessionState) -> Iterator[SessionState | _Slice]:
     """All but what pages have."""
     tree = msgspec.structs.replace(state.tree, nodes={})
     ledger = msgspec.structs.replace(state.ledger, turns={}, nodes={})
-    yield msgspec.structs.replace(state, tree=tree, ledger=ledger)
+    # As the log has it: a folder that was made on this host is on no other one.
+    about = msgspec.structs.replace(
+        state.about, project_path=state.about.known_path, listed_path=""
+    )
+    yield msgspec.structs.replace(state, tree=tree, ledger=ledger, about=about)
     for turns in _sliced(state.ledger.turns):
         yield _Slice(turns=turns)
 

@@ -104,6 +104,9 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 self.last_reason = None
                 self.last_detail = ""
             case ModelCallStarted(purpose="turn"):
+                if self.wait is not None and self.wait.call_uid is None:
+                    # No call waited: it is over when the model is asked.
+                    self.wait = self.woken = None
                 if self.open is not None:
                     self.open.call = ModelCall(
                         node=fact.node,

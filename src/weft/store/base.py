@@ -27,7 +27,8 @@ from weft.messages import DraftPart
 # Grows when a session can hold something that an older program would misread; what an older one
 # may skip does not count.
 LOOKS_READER = 3
-"""The first `READER_VERSION` that knows turns which wait for files, ports and agents."""
+"""The first `READER_VERSION` that knows turns which wait for files, ports and agents, and scheduled
+prompts."""
 READER_VERSION = LOOKS_READER
 """What this program can read.
 
@@ -94,8 +95,12 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     turn_open: bool = False
     """A turn had started and not ended; with no living owner the session is interrupted."""
     wake_at: float | None = None
-    """When the turn that waits is to be woken, by whichever process finds it (`due`); None where
-    none waits."""
+    """When the session is to be woken, by whichever process finds it (`due`): the end of its turn's
+    wait, or its next scheduled round; None where there is neither."""
+    round_at: float | None = None
+    """When the next scheduled round begins."""
+    asleep: bool = False
+    """Its turn waits; of a row with `wake_at` and without `round_at`, in any case (`waits`)."""
     min_reader: int = 1
     damaged: str = ""
     """Why it cannot be opened; empty when it can."""
@@ -104,6 +109,12 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     root: str = ""
     """The message that its tree begins with; empty where it has none of its own, and in rows of
     programs that did not know this field."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether its turn waits, and is woken in its time."""
+        # Rows of programs that did not know schedules have neither of the two fields.
+        return self.wake_at is not None and (self.asleep or self.round_at is None)
 
 
 RowPlace: TypeAlias = tuple[float, SessionId]

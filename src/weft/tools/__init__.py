@@ -23,6 +23,7 @@ from weft.tools.base import (
     ToolContext,
     ToolOutcome,
     UserQuestion,
+    WaitLook,
     WaitRequest,
     as_outcome,
 )
@@ -44,6 +45,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.tools.output_schema import OutputSchema
     from weft.tools.pictures import FittedPicture, fitted
     from weft.tools.submit import SubmitTool
+    from weft.tools.waits.program_wait import prepared_wait
 
 __all__ = [
     "ALL",
@@ -71,12 +73,14 @@ __all__ = [
     "ToolContext",
     "ToolOutcome",
     "UserQuestion",
+    "WaitLook",
     "WaitRequest",
     "as_outcome",
     "builtin_tools",
     "fitted",
     "navigation_tools",
     "parse",
+    "prepared_wait",
     "schema_of",
     "tool",
 ]
@@ -87,6 +91,7 @@ _HOMES = {
     "OutputSchema": "output_schema",
     "SubmitTool": "submit",
     "fitted": "pictures",
+    "prepared_wait": "waits.program_wait",
     "tool": "function",
 }
 

@@ -70,7 +70,9 @@ class UserQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WaitLook: TypeAlias = Callable[[WaitSubject], Awaitable[bool]]
-"""Looks whether what a call waits for has come, from what it was when the wait began."""
+"""Looks whether what a call waits for has come, from what it was when the wait began.
+
+Raises `ToolError` where that cannot be found out now."""
 
 
 class WaitRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +94,8 @@ class WaitRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How it is looked at; the wait may have begun in another process."""
     pace: float = 1.0
     """Seconds between two looks."""
+    keeps_permission: bool = False
+    """What was allowed for this wait holds for its looks in other processes too."""
     seconds: float | None = None
     """At most so long."""
     until: float | None = None
@@ -252,6 +256,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The way to background commands; None where there can be none."""
     read_guard: ReadGuard | None = None
     """The rules about reading; None where there can be none."""
+    reads_lines: bool = True
+    """False when no word of a command could change whether it may run."""
     index: Callable[[], Awaitable[ProjectIndex]] | None = None
     """The index of the project, brought up to date; None where it is switched off."""
     code: Callable[[], Awaitable[CodeQueries]] | None = None

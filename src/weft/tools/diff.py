@@ -17,6 +17,8 @@ def unified(old: str, new: str, path: str) -> str:
     if _ends_whole(old) and _ends_whole(new):
         # What stands behind the last newline is no line: a new file would seem to have had one.
         before, after = before[:-1], after[:-1]
+    # Nor is a file that is not there one empty line, whatever the other ends with.
+    before, after = before if old else [], after if new else []
     # Equal ends are cut off before anything is compared: most edits touch a few lines of a long
     # file, and the comparison is quadratic in what is left.
     head = _same_start(before, after)

@@ -200,8 +200,11 @@ def change_preview(target: EditTarget, data: bytes | None) -> str:
     new = decode(data or b"")
     if old is None or new is None:
         verb = "remove" if data is None else "replace"
-        return f"{verb} {target.path} ({len(data or b''):,} bytes)"
+        bytes_ = data if data is not None else b"" if target.state is None else target.state.data
+        return f"{verb} {target.path} ({len(bytes_):,} bytes)"
     shown = unified(in_lf(old.text), in_lf(new.text), target.path)
+    if not shown and (data is None or target.state is None):
+        return f"{'remove' if data is None else 'create'} {target.path}, an empty file"
     if not shown:
         return f"{target.path}: only line ends or the byte-order mark change"
     unseen = [] if data is None else _unseen_changes(old, new)

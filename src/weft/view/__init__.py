@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from weft.view.markdown import finished_length
     from weft.view.outline import OutlineRow, agent_status, outline_rows
     from weft.view.plan_steps import step_title, steps_of
+    from weft.view.receipt_text import receipt_note, receipt_rows, receipt_summary
     from weft.view.rewind_text import changed_paths, file_rows, rewind_summary
     from weft.view.sentences import (
         SUCCESSFUL,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
         count_of,
         describe_call,
         finish_sentence,
+        thousands,
+        verb_of,
     )
     from weft.view.session_view import SessionView, take_task_event
     from weft.view.snapshot import (
@@ -114,10 +117,15 @@ __all__ = [
     "live_of",
     "open_calls",
     "outline_rows",
+    "receipt_note",
+    "receipt_rows",
+    "receipt_summary",
     "rewind_summary",
     "step_title",
     "steps_of",
     "take_task_event",
+    "thousands",
+    "verb_of",
 ]
 
 _HOMES = {
@@ -156,6 +164,9 @@ _HOMES = {
     "step_title": "plan_steps",
     "steps_of": "plan_steps",
     "changed_paths": "rewind_text",
+    "receipt_note": "receipt_text",
+    "receipt_rows": "receipt_text",
+    "receipt_summary": "receipt_text",
     "difference_rows": "difference_text",
     "difference_summary": "difference_text",
     "file_rows": "rewind_text",
@@ -165,6 +176,8 @@ _HOMES = {
     "count_of": "sentences",
     "describe_call": "sentences",
     "finish_sentence": "sentences",
+    "thousands": "sentences",
+    "verb_of": "sentences",
     "SessionView": "session_view",
     "take_task_event": "session_view",
     "ChildInfo": "snapshot",

@@ -63,11 +63,13 @@ class AgentGroup:
 
     def __init__(self) -> None:
         self._open: set[str] = set()
+        self._begun: list[str] = []
         self._ended: dict[str, AgentEnd] = {}
 
     def began(self, call_uid: str) -> None:
         """An agent was put to work for this call."""
         self._open.add(call_uid)
+        self._begun.append(call_uid)
 
     def is_open(self, call_uid: str) -> bool:
         """An agent works for this call."""
@@ -82,5 +84,8 @@ class AgentGroup:
     def flush(self) -> list[AnyBlock]:
         """The card of those that have ended, whatever the others do."""
         self._open.clear()
+        begun, self._begun = self._begun, []
         ended, self._ended = self._ended, {}
-        return [AgentsCard(agents=tuple(ended.values()))] if ended else []
+        # In the order in which they were seen at work.
+        agents = tuple(ended[call_uid] for call_uid in begun if call_uid in ended)
+        return [AgentsCard(agents=agents)] if agents else []

@@ -20,7 +20,7 @@ from weft.events import (
 )
 from weft.view.blocks import LookupCard, user_block
 from weft.view.plan_steps import steps_of
-from weft.view.sentences import count_of, describe_call
+from weft.view.sentences import count_of, describe_call, thousands
 from weft.view.snapshot import EditorSnapshot, PlanProgress
 
 KEPT_OUTPUT = 4_000
@@ -68,11 +68,20 @@ class TaskRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     title: str = ""
     doing: str = ""
     calls: int = 0
+    tokens: int = 0
+    """Those it has sent and received."""
     cost_usd: float | None = 0.0
 
     @property
-    def progress(self) -> str:
-        """What it does and has done, in a few words."""
+    def tally(self) -> str:
+        """Its calls and tokens, in a few words."""
+        calls = count_of(self.calls, "call") if self.calls else ""
+        tokens = f"{thousands(self.tokens)} tokens" if self.tokens else ""
+        return " · ".join(part for part in (calls, tokens) if part)
+
+    @property
+    def outcome(self) -> str:
+        """What it has done and spent, in a few words."""
         cost = f"${self.cost_usd:.4f}" if self.cost_usd else ""
         calls = count_of(self.calls, "call") if self.calls else ""
         return " · ".join(part for part in (self.doing, calls, cost) if part)

@@ -32,6 +32,23 @@ _REASONS: dict[FinishReason, str] = {
 }
 
 
+_VERBS = {
+    "shell": "running",
+    "check": "running",
+    "user_shell": "running",
+    "user_shell_private": "running",
+    "read": "reading",
+    "list": "listing",
+    "find": "searching",
+    "grep": "searching",
+    "edit": "editing",
+    "multi_edit": "editing",
+    "write": "writing",
+    "fetch": "fetching",
+    "agent": "agent",
+}
+
+
 def finish_sentence(reason: FinishReason, detail: str) -> str:
     """One sentence about a turn that did not end well."""
     plain = _REASONS.get(reason, reason)
@@ -67,6 +84,26 @@ def describe_call(name: str, args: dict[str, Any]) -> str:
     return name
 
 
+def call_in_progress(name: str, args: dict[str, Any]) -> str:
+    """A call that an agent has made, as what it does: `reading src/a.py`."""
+    tool, _, about = describe_call(name, args).partition(" ")
+    verb = _VERBS.get(tool, tool)
+    return f'{verb} "{about}"' if tool in ("grep", "find") and about else f"{verb} {about}".strip()
+
+
+def verb_of(tool: str) -> str:
+    """What a tool does while it runs, `reading`; empty for a tool without a word of its own."""
+    return _VERBS.get(tool, "")
+
+
 def count_of(number: int, what: str) -> str:
     """`1 call`, `2 calls`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def thousands(count: int) -> str:
+    """`12.3k`, `0.4k`, `42`"""
+    if count < 100:
+        return str(count)
+    # What would be 1000.0k is 1.0M.
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"

@@ -90,7 +90,7 @@ from weft.view.live_area import (
 )
 from weft.view.markdown import finished_length
 from weft.view.plan_steps import step_note
-from weft.view.sentences import SUCCESSFUL, describe_call, finish_sentence
+from weft.view.sentences import SUCCESSFUL, call_in_progress, finish_sentence
 from weft.view.turn_counts import TurnCounts, finish_note
 
 _TARGET = re.compile(r'"(?:path|command|pattern|description)"\s*:\s*"((?:[^"\\]|\\.)+)"')
@@ -450,7 +450,7 @@ class SessionView:
             else finish_sentence(event.finish_reason, "")
         )
         title = f": {row.title}" if row.title else ""
-        return [NoteBlock(text=f"⤷ {row.name}{title} · {row.progress}", level="quiet")]
+        return [NoteBlock(text=f"⤷ {row.name}{title} · {row.outcome}", level="quiet")]
 
     def _agent_end(self, row: TaskRow, event: ChildFinished) -> AgentEnd:
         return AgentEnd(
@@ -603,15 +603,19 @@ def take_task_event(row: TaskRow, event: Event) -> None:
     """Take one more event of a task's own session in."""
     match event:
         case ToolExecuting(tool_name=name, args=args):
-            row.doing = describe_call(name, args)
+            row.doing = call_in_progress(name, args)
         case ToolComplete():
             row.calls += 1
         case PermissionRequest():
             row.doing = "waiting for your approval"
+        case NewMessage(node=node) if node.role == "assistant" and node.calls:
+            # Calls that change nothing leave no fact when they begin.
+            row.doing = call_in_progress(node.calls[-1].name, node.calls[-1].args)
         case NewMessage(node=node) if node.role == "assistant" and node.text.strip():
             row.doing = " ".join(node.text.split())[:120]
         case UsageRecorded(usage=usage):
             row.cost_usd = total_cost(row.cost_usd, usage)
+            row.tokens += usage.total_tokens
         case _:
             pass
 

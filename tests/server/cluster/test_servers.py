@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -21,8 +18,7 @@ from websockets.typing import Origin, Subprotocol
 
 from tests.support.postgres_proxy import cuttable
 from tests.support.postgres_server import PostgresServer
-from tests.support.server_cluster import SECRET, ClusterServer, server_cluster
-from tests.support.tmux_terminal import wait_until
+from tests.support.server_cluster import SECRET, ClusterServer, script, seen, server_cluster
 from tests.support.weft_program import call
 from tests.support.world import PATIENCE
 from weft.events import FactBase, NewMessage, ToolExecuting, TurnFinished, TurnStarted
@@ -30,17 +26,6 @@ from weft.server.client.remote_events import RemoteEvents
 from weft.server.cluster.cluster_secret import ClusterSecret, HopToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
-
-
-def script(folder: Path, *answers: Any) -> str:
-    """A model that gives these answers, whichever server asks."""
-    path = folder / "script.json"
-    path.write_text(json.dumps({"by": "content", "answers": answers}))
-    return f"scripted:{path}"
-
-
-async def seen(holds: Callable[[], bool]) -> None:
-    await anyio.to_thread.run_sync(wait_until, holds)
 
 
 async def until_finished(events: RemoteEvents) -> list[FactBase]:
@@ -117,8 +102,9 @@ async def test_a_drained_server_hands_its_turns_and_its_clients_to_the_other(
             session = await first.sessions.start_session(auto_approve=True)
             events = await (await second.sessions.get(session.id)).subscribe(after=0)
             await session.send_prompt("Go.")
-            await seen((one.project / "started").exists)
-            command = int((one.project / "started").read_text())
+            started = one.project / "started"
+            await seen(lambda: started.exists() and started.read_text().endswith("\n"))
+            command = int(started.read_text())
             one.signal(signal.SIGTERM)
             facts = await until_finished(events)
             assert not Path(f"/proc/{command}").exists(), "it ended with the lease"

@@ -87,6 +87,10 @@ class AttachedHost:
         del session_id
         yield
 
+    def running(self, session_id: str) -> None:
+        """None: what its sessions wait for is looked after by the server."""
+        del session_id
+
     def normal_model(self, model: str) -> str:
         """As it is written: the server knows its own models."""
         return model

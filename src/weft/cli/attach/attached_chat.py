@@ -123,6 +123,9 @@ class AttachedChat(Chat):
         """The connection is back, and what the session does now was not told yet."""
         super().__init__(cast("App", app), screen, options)
 
+    def _make_keeper(self, app: Any) -> None:
+        """None: the rules, and the sessions that they would have covered, are the server's."""
+
     def _make_conversation(
         self, app: App, options: SessionOptions, new_id: str | None
     ) -> ChatConversation:

@@ -5,6 +5,7 @@ What an answer covers is never cut: a row that says less than it grants would be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.cli.chat.paint.card_text import relative
@@ -12,7 +13,7 @@ from weft.cli.chat.paint.diff_rows import read_diff
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line, visible
 from weft.events import PermissionRequest
-from weft.permissions import EDITING_TOOLS, split_rule
+from weft.permissions import EDITING_TOOLS, PermissionRule, split_rule
 from weft.view import PermissionBlock, count_of
 
 NO_LABEL = "What should it do instead? (Enter for no reason)"
@@ -79,6 +80,25 @@ def permission_question(
         other_keys=others,
         # Enter says yes only to what stays in the project or in the sandbox.
         picked=0 if is_plain else -1,
+    )
+
+
+def always_question(
+    request: PermissionRequest, rules: Sequence[PermissionRule], history: str
+) -> ChoiceQuestion:
+    """What "always" is to mean: the very command, or rules for commands like it, and where they are
+    kept; `history` says what they would have covered."""
+    shown = _on_one_line(", ".join(rule.pattern for rule in rules))
+    exact = _on_one_line(split_rule(request.always_pattern)[1])
+    return ChoiceQuestion(
+        title="What may run again without asking?",
+        rule=f"A rule ─ {_on_one_line(history)}",
+        rows=(
+            ChoiceRow("Only this command, in this session:", exact, key="o"),
+            ChoiceRow("In this session:", shown, key="s"),
+            ChoiceRow("In every session of yours (your settings):", shown, key="e"),
+        ),
+        hint="Esc goes back",
     )
 
 

@@ -76,9 +76,11 @@ from weft.view import (
     history_blocks,
     live_of,
     open_calls,
+    receipt_note,
 )
 
 if TYPE_CHECKING:  # loaded when the user types a command that is not built in
+    from weft.cli.chat.rule_keeper import RuleKeeper
     from weft.cli.chat.woken_text import WokenSession
     from weft.project.markdown_commands import MarkdownCommand
 
@@ -124,13 +126,19 @@ class Chat:
         self._commands = ChatCommands(self)
         self._shell_line = ShellLine(self)
         place = ApprovalPlace(app.project_path, bool(app.config.get("sandbox.network")))
-        self._asker = UserQuestions(screen, self._interrupt_apart, place)
+        self._asker = UserQuestions(screen, self._interrupt_apart, place, self._make_keeper(app))
         screen.watch(self.view.live)
 
     def _make_conversation(
         self, app: App, options: SessionOptions, new_id: str | None
     ) -> ChatConversation:
         return ChatConversation(app, options, new_id=new_id)
+
+    def _make_keeper(self, app: App) -> RuleKeeper | None:
+        """Who keeps the rules that "always" may mean; none where they are another machine's."""
+        from weft.cli.chat.rule_keeper import RuleKeeper  # start-up time
+
+        return RuleKeeper(app)
 
     @property
     def live(self) -> LiveArea:
@@ -238,7 +246,22 @@ class Chat:
         return session is not None and session.id == port.session_id
 
     def left_at_work(self) -> list[str]:
-        """What to say at the end of sessions that were woken here and are not done."""
+        """What to say at the end of sessions that were woken here and are not done, and of what
+        the shown one still waits for.
+        """
+        return [*self._left_woken(), *self._left_waiting()]
+
+    def _left_waiting(self) -> list[str]:
+        session = self.conversation.session
+        port = None if session is None else self._app.host.running(session.id)
+        if port is None or (port.state.turn.asleep is None and not port.state.schedules.open):
+            return []
+        from weft.cli.unattended.server_notice import server_notice  # few sessions wait
+
+        notice = server_notice(self._app)
+        return [f"it still waits, and {notice}"] if notice else []
+
+    def _left_woken(self) -> list[str]:
         if not self._woken:
             return []
         from weft.cli.chat.woken_text import left_text  # as above
@@ -671,6 +694,7 @@ class Chat:
                         self.screen.show(*blocks)
                     if isinstance(event, TurnFinished):
                         self._tell_plan(event)
+                        following.start_soon(self._tell_receipts, session, event.seq > shown)
                     if isinstance(event, SettingChanged) and event.name == "model":
                         await self.count_context()
                     if isinstance(event, ChildStarted):
@@ -715,6 +739,19 @@ class Chat:
                 block = NoteBlock(text=text)
             found.append(block)
         return found
+
+    async def _tell_receipts(self, session: Session, is_new: bool) -> None:
+        """Say below an answer what is on record for its claims; those of old ones were said."""
+        if not is_new:
+            return
+        try:
+            found = await session.receipts()
+        except WeftError:  # the answer stands there; only the look at the record failed
+            logger.exception("the claims of an answer were not looked up")
+            return
+        judged = [each for each in found if each.color != "none"]
+        if judged and self.conversation.session is session:
+            self.screen.show(*map(receipt_note, judged))
 
     def _tell_plan(self, ended: TurnFinished) -> None:
         """Say once how a plan is carried out; a question would take the keys from the next

@@ -13,6 +13,7 @@ from weft.cli.chat.approval_text import (
     NOTE_KEY,
     NOTE_LABEL,
     ApprovalPlace,
+    always_question,
     answer_actions,
     permission_question,
 )
@@ -33,7 +34,9 @@ from weft.view import (
     TableBlock,
 )
 
-if TYPE_CHECKING:  # loaded with the first command from a file
+if TYPE_CHECKING:  # loaded with the first command from a file, or the first chat of our own
+    from weft.cli.chat.rule_keeper import RuleKeeper
+    from weft.permissions import PermissionRule
     from weft.project.markdown_commands import ShellRequest
 
 
@@ -45,11 +48,14 @@ class UserQuestions:
         screen: ChatScreen,
         interrupt: Callable[[], None],
         place: ApprovalPlace | None = None,
+        rules: RuleKeeper | None = None,
     ) -> None:
-        """`interrupt` stops the turn from inside one of its questions."""
+        """`interrupt` stops the turn from inside one of its questions; `rules` proposes those that
+        "always" may mean."""
         self._screen = screen
         self._interrupt = interrupt
         self._place = place or ApprovalPlace()
+        self._rules = rules
         self.picked: set[str] = set()
         """Files that the user has dropped on the window, by their real paths: no need to ask."""
 
@@ -130,7 +136,12 @@ class UserQuestions:
         text: str | None = None
         while (chosen := await self._screen.choose(question)) is not None:
             if chosen < len(question.rows):
-                await self._answer(session, request, question, answer_actions(request)[chosen])
+                action = answer_actions(request)[chosen]
+                if action == "allow_always" and (rules := self._proposed(request, args)):
+                    if await self._allow_by_rule(session, request, rules):
+                        return
+                    continue
+                await self._answer(session, request, question, action)
                 return
             assert args is not None, "only then a question has other keys"
             if question.other_keys[chosen - len(question.rows)] == NOTE_KEY:
@@ -142,6 +153,34 @@ class UserQuestions:
             if text is not None and await self._allow_changed(session, request, given, text):
                 return
         self._interrupt()
+
+    def _proposed(
+        self, request: PermissionRequest, args: dict[str, Any] | None
+    ) -> tuple[PermissionRule, ...]:
+        return () if self._rules is None else self._rules.proposed(request, args)
+
+    async def _allow_by_rule(
+        self, session: Session, request: PermissionRequest, rules: tuple[PermissionRule, ...]
+    ) -> bool:
+        """Ask what "always" means, and where to keep it; False to ask the first question again."""
+        assert self._rules is not None, "it has proposed them"
+        question = always_question(request, rules, await self._rules.history_of(rules))
+        chosen = await self._screen.choose(question)
+        if chosen is None:
+            return False
+        if chosen == 0:
+            await session.respond_to_permission("allow_always", request_id=request.request_id)
+            return True
+        if chosen == 2:
+            try:
+                await self._rules.keep(rules)
+            except UsageError as error:
+                self._screen.show(NoteBlock(text=sentence_of(error), level="error"))
+                return False
+        await session.respond_to_permission(
+            "allow_once", request_id=request.request_id, meta={"rules": rules}
+        )
+        return True
 
     async def _allow_with_note(
         self, session: Session, request: PermissionRequest, question: ChoiceQuestion

@@ -18,10 +18,8 @@ from weft.cli.commands.table import print_table
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
-from weft.cli.session_options import find_id
+from weft.cli.session_options import named_or_last
 from weft.cli.stdio import tell, write_line, write_pretty
-from weft.errors import UsageError
-from weft.ids import SessionId
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -30,7 +28,7 @@ def run(arguments: ParsedArguments) -> int:
 
 
 async def _show(app: App, arguments: ParsedArguments) -> int:
-    session = await app.sessions.get(await _session_id(app, arguments.words))
+    session = await app.sessions.get(await named_or_last(app, arguments.words, "context"))
     if arguments.flag("diff"):
         return await show_diff(app, session, as_json=arguments.flag("json"))
     report = await context_report(session, app.host)
@@ -52,15 +50,3 @@ def _written(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """The rows as the output can show them."""
     is_unicode = sys.stdout is not None and (sys.stdout.encoding or "").lower().startswith("utf")
     return [[cell if is_unicode else ascii_text(cell) for cell in row] for row in rows]
-
-
-async def _session_id(app: App, words: tuple[str, ...]) -> SessionId:
-    """The session that is named, or the newest one of this folder."""
-    if len(words) > 1:
-        raise UsageError("`weft context` takes the id of one session")
-    if words:
-        return await find_id(app, words[0])
-    rows = await app.sessions.list_saved(project_path=app.project_path, limit=1)
-    if not rows:
-        raise UsageError("there is no session in this folder; `weft session list --all` shows all")
-    return rows[0].id

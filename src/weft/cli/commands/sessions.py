@@ -64,10 +64,12 @@ def _row(row: Any, *, is_all: bool, is_working: bool) -> tuple[str, ...]:
     title = row.title or row.first_prompt
     if row.damaged:
         title = f"(damaged: {row.damaged})"
-    elif row.wake_at is not None:
+    elif row.waits:
         title = f"{title} (waiting)"
     elif row.turn_open:
         title = f"{title} ({'working' if is_working else 'interrupted'})"
+    elif row.round_at is not None:
+        title = f"{title} (scheduled {when(row.round_at)})"
     if is_all:
         title = f"{title}  [{row.project_path}]"
     return row.id, when(row.last_active), str(row.message_count), money(row.cost_usd), title

@@ -313,7 +313,13 @@ class _Run:
 
             asks = self._arguments.text("permission_prompt_tool") is not None
             dialogue = StreamInputSession(
-                self._app, session, self._sink, options, hooks=self._hooks, asks=asks
+                self._app,
+                session,
+                self._sink,
+                options,
+                hooks=self._hooks,
+                asks=asks,
+                answers_servers=self._arguments.text("permission_prompts") != "none",
             )
             return await dialogue.run()
         return await self._one_turn(session, options)

@@ -13,6 +13,7 @@ from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.cli.stdio import tell, write_line, write_pretty
 from weft.errors import UsageError
+from weft.view import count_of
 
 if TYPE_CHECKING:
     from weft.api.permissions.standing_rules import AppPermissions, PermissionExplanation
@@ -20,11 +21,17 @@ if TYPE_CHECKING:
 
 
 def run(arguments: ParsedArguments) -> int:
-    """List, add, remove or explain."""
+    """List, add, import, remove, explain or simulate."""
+    if arguments.verb.endswith("simulate"):
+        from weft.cli.operate.rule_simulation import simulate  # it reads sessions
+
+        return simulate(arguments)
     permissions = make_app(arguments).permissions
     match arguments.verb.removeprefix("permissions").strip():
         case "add":
-            anyio.run(_add, permissions, arguments.words)
+            anyio.run(_add, permissions, arguments)
+        case "import":
+            anyio.run(_import, permissions, arguments)
         case "remove":
             anyio.run(_remove, permissions, arguments.words)
         case "explain":
@@ -51,9 +58,25 @@ def _rule(words: tuple[str, ...]) -> tuple[Verdict, str]:
     return cast("Verdict", words[0]), words[1]
 
 
-async def _add(permissions: AppPermissions, words: tuple[str, ...]) -> None:
-    added = await permissions.add(*_rule(words))
+async def _add(permissions: AppPermissions, arguments: ParsedArguments) -> None:
+    verdict, rule = _rule(arguments.words)
+    match, not_match = arguments.many("match"), arguments.many("not_match")
+    added = await permissions.add(verdict, rule, match=match, not_match=not_match)
     write_line(f"{added.verdict} {added.rule}  {added.source}")
+
+
+async def _import(permissions: AppPermissions, arguments: ParsedArguments) -> None:
+    is_dry = arguments.flag("dry_run")
+    found = await permissions.import_rules(arguments.words, keep=not is_dry)
+    if arguments.flag("json"):
+        write_pretty(msgspec.to_builtins(found))
+        return
+    rows = [(each.state, each.verdict, each.rule, each.why or each.source) for each in found]
+    if rows:
+        print_table(rows, head=("", "verdict", "rule", "from, or why not"))
+    new = sum(each.state == "new" for each in found)
+    rules = count_of(new, "new rule")
+    tell(f"{rules}; nothing is kept" if is_dry else f"{rules} kept in your settings")
 
 
 async def _remove(permissions: AppPermissions, words: tuple[str, ...]) -> None:
@@ -79,7 +102,8 @@ async def _explain(permissions: AppPermissions, arguments: ParsedArguments) -> N
         mode=cast("Mode", arguments.text("mode") or "default"),
     )
     if arguments.flag("json"):
-        write_pretty(msgspec.to_builtins(found))
+        shown = {"decision": found.decision, "parts": found.parts, "rule": found.rule}
+        write_pretty(msgspec.to_builtins(shown))
     else:
         _show(found)
 

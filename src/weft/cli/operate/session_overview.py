@@ -109,7 +109,7 @@ async def _line(app: App, row: SessionRow, is_working: bool) -> SessionLine:
 
 
 async def _state(app: App, row: SessionRow, is_working: bool) -> tuple[State, str]:
-    if row.wake_at is not None:
+    if row.waits:
         return "waiting", ""
     if not is_working:
         return ("interrupted" if row.turn_open else "idle"), ""

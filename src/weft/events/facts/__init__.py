@@ -40,13 +40,25 @@ from weft.events.facts.context import (
     Todo,
     TodoChanged,
 )
-from weft.events.facts.files import LeftOutFile, SnapshotChange, WorkspaceSnapshot
+from weft.events.facts.files import (
+    IncludedFile,
+    LeftOutFile,
+    SnapshotChange,
+    WorkspaceSaved,
+    WorkspaceSnapshot,
+)
 from weft.events.facts.requests import (
     PermissionAction,
     PermissionRequest,
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+)
+from weft.events.facts.schedules import (
+    InputScheduled,
+    ScheduleEnded,
+    ScheduleFired,
+    UnattendedPermission,
 )
 from weft.events.facts.session import (
     CallOrigin,
@@ -143,10 +155,12 @@ __all__ = [
     "FinishWords",
     "ForkPoint",
     "HeadMoved",
+    "IncludedFile",
     "InputEdited",
     "InputPromoted",
     "InputQueued",
     "InputRemoved",
+    "InputScheduled",
     "InputsReordered",
     "KeptRecord",
     "LeftOutFile",
@@ -172,6 +186,8 @@ __all__ = [
     "RefMoved",
     "ResultsCleared",
     "Rewound",
+    "ScheduleEnded",
+    "ScheduleFired",
     "SessionCreated",
     "SessionHosted",
     "SessionRestarted",
@@ -190,8 +206,10 @@ __all__ = [
     "TurnStarted",
     "TurnWaiting",
     "TurnWoken",
+    "UnattendedPermission",
     "UsageRecorded",
     "WaitSubject",
+    "WorkspaceSaved",
     "WorkspaceSnapshot",
     "finish_words",
 ]
@@ -230,9 +248,13 @@ Fact: TypeAlias = (
     | ToolExecuting
     | ToolComplete
     | FileTouched
+    | WorkspaceSaved
     | WorkspaceSnapshot
     | TurnWaiting
     | TurnWoken
+    | InputScheduled
+    | ScheduleFired
+    | ScheduleEnded
     | TurnFinished
     | PermissionRequest
     | PermissionResolved

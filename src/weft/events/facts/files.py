@@ -59,3 +59,33 @@ class WorkspaceSnapshot(FactBase, frozen=True, tag="workspace_snapshot"):
     why: str = ""
     """Why the files are not known: `unreadable`, `failed` (the program's own log says more), or why
     they are not watched; empty where they are known."""
+
+
+class IncludedFile(msgspec.Struct, frozen=True, array_like=True):
+    """An ignored file that the project wants wherever it is worked on."""
+
+    path: str
+    mode: int
+    content: BlobId
+
+
+# A snapshot is what stood there at the end of a turn.  This is what another host works on from here
+# on, in the middle of a turn, too; only stores that hosts share have it.
+class WorkspaceSaved(FactBase, frozen=True, tag="workspace_saved"):
+    """The project's files and its repository, as another host finds them here."""
+
+    tree: BlobId | None = None
+    """The tree hash, as of a snapshot."""
+    repository: BlobId | None = None
+    """A record of the repository: its refs, its index and the packs that have its objects; None
+    where there is none."""
+    included: BlobId | None = None
+    """A list of the ignored files that go along, because `.worktreeinclude` names them."""
+    left_behind: tuple[LeftOutFile, ...] = ()
+    """What stays on the host: ignored files and secrets, and what a limit kept out of the store."""
+    more_left_behind: int = 0
+    """What is left behind, too, and is too much to be listed."""
+    folder: str = ""
+    """What tells the folder from all others of that path; empty where it is not known."""
+    why: str = ""
+    """Why the repository is not in it; empty where it is, or where there is none."""

@@ -117,3 +117,6 @@ class SessionHosted(FactBase, frozen=True, tag="session_hosted"):
     """What needs a permission waits for the user; else it is refused."""
     grants: tuple[PermissionGrant, ...] = ()
     rules: tuple[PermissionRule, ...] = ()
+    folder: str = ""
+    """What tells the folder that it works in from all others of that path; empty where that is not
+    known."""

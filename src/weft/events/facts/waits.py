@@ -10,6 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from weft.events.base import FactBase
+from weft.events.facts.schedules import UnattendedPermission
+from weft.events.facts.turn import CallPermission
 from weft.ids import CallUid, NodeId, TurnId, WaitId
 
 
@@ -18,13 +20,13 @@ class WaitSubject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     # An open word: an older program shows a later one as it is.
     kind: str
-    """`time`, `command`, `agent`, `file`, or `port`."""
+    """`time`, `command`, `agent`, `file`, `port`, or `ci`."""
     name: str = ""
-    """The background command, or the session of the agent."""
+    """The background command, the session of the agent, or the program that asks the forge."""
     text: str = ""
     """What it is, for display: the command line, the task."""
     place: str = ""
-    """What is looked at: a path or a pattern of paths, the number of a port."""
+    """What is looked at: a path or a pattern of paths, the number of a port or of a CI run."""
     seen: str = ""
     """What it looked like when the wait began, as a digest; empty where there was nothing."""
 
@@ -41,6 +43,10 @@ class TurnWaiting(FactBase, frozen=True, tag="turn_waiting"):
     node: NodeId | None = None
     call_uid: CallUid | None = None
     """The call that is answered when the wait is over."""
+    permission: CallPermission | None = None
+    """What allowed the looks, where they need it; it holds for this wait alone."""
+    unattended: UnattendedPermission | None = None
+    """The seal on that: the looks go on in other processes, and a log may come from elsewhere."""
 
 
 # At most one for each wait: it is decided by the session's one writer, from a state in which the

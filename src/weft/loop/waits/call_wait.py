@@ -13,25 +13,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import anyio
-
-from weft.events import ChildStarted, Fact, ToolComplete, TurnWaiting, WaitSubject
+from weft.errors import ToolError
+from weft.events import (
+    CallPermission,
+    ChildStarted,
+    Fact,
+    ToolComplete,
+    TurnWaiting,
+    UnattendedPermission,
+    WaitSubject,
+)
 from weft.faults import FailPointPair
 from weft.ids import CallUid, NodeId, SessionId, WaitId, new_id
 from weft.loop.base import ToolCallEnvironment
 from weft.loop.pending_facts import PendingFacts
-from weft.loop.waits.first_of import first_of
+from weft.loop.waits.wait_sleep import WaitSleep
 from weft.loop.waits.wait_text import end_text, outcome_text, shown_time
-from weft.loop.waits.wake import woken_fact
 from weft.state import SessionState
 from weft.tools import ToolOutcome, WaitRequest
 
 _WAIT = FailPointPair("loop.wait")
-_WAKE = FailPointPair("loop.wake")
 
-LONGEST_SLEEP_SECONDS: Final = 30.0
-"""How long the clock on the wall is not looked at: a machine that was suspended slept longer than
-any timer knows."""
 LONGEST_WAIT_SECONDS: Final = 7 * 24 * 3600.0
 """How far away the end of a wait may be, however it is named."""
 LOOKED_FOR_SECONDS: Final = 24 * 3600.0
@@ -48,19 +50,25 @@ class CallWait:
         node: NodeId,
         call_uid: CallUid,
         request: WaitRequest,
+        permission: CallPermission | None = None,
     ) -> None:
         self._env = environment
         self._pending = pending
         self._node = node
         self._call_uid = call_uid
         self._request = request
+        self._permission = permission if request.keeps_permission else None
         self._refusal = ""
         self.duration_ms = 0
         """How long the turn waited."""
 
     async def over(self) -> ToolOutcome:
         """Wait to the end; says how it came.  A cancel leaves the wait open, in the log."""
-        if await self._is_there():
+        try:
+            is_there = await self._is_there()
+        except ToolError as error:
+            return ToolOutcome(text=str(error), is_error=True)
+        if is_there:
             assert self._request.on is not None
             return ToolOutcome(text=end_text(self._env.journal.state, self._request.on))
         await self._begin()
@@ -70,7 +78,7 @@ class CallWait:
         if wait is None or wait.call_uid != self._call_uid:
             return self._ended_before()
         if self._env.journal.state.turn.woken is None:
-            await self._sleep(wait)
+            await WaitSleep(self._env, self._pending, self._request).until_woken(wait)
         return self._outcome(wait)
 
     async def _is_there(self) -> bool:
@@ -93,74 +101,37 @@ class CallWait:
             now = self._env.clock.now()
             # Decided inside the commit: a command whose end came before this append is not
             # waited for, for nothing would ever end that wait.
-            self._refusal = _bad_time(self._request, now) or _why_not(state, noted, self._request)
-            if self._refusal or _has_ended(state, self._request):
+            self._refusal = bad_wait_time(self._request, now) or why_no_wait(
+                state, noted, self._request
+            )
+            if self._refusal or wait_has_ended(state, self._request):
                 return []
+            wait_id = WaitId(new_id("wai", now))
+            allowed, on = self._permission, wait_subject(state, self._request)
             return [
                 TurnWaiting(
-                    wait_id=WaitId(new_id("wai", now)),
+                    wait_id=wait_id,
                     turn_id=turn.turn_id,
-                    on=_subject(state, self._request),
-                    until=_until(self._request, now),
+                    on=on,
+                    until=end_of_wait(self._request, now),
                     node=self._node,
                     call_uid=self._call_uid,
+                    permission=allowed,
+                    unattended=self._sealed(wait_id, on.place),
                 )
             ]
 
         await self._pending.commit(_WAIT, more)
 
-    async def _sleep(self, wait: TurnWaiting) -> None:
-        journal = self._env.journal
-        journal.status("waiting")
-        try:
-            await self._until_woken(wait)
-        finally:
-            journal.status("executing_tool")
-
-    async def _until_woken(self, wait: TurnWaiting) -> None:
-        journal = self._env.journal
-
-        async def woken() -> str:
-            await journal.until(lambda state: state.turn.asleep is not wait)
-            return ""
-
-        by = await first_of(woken, lambda: self._looked(wait), lambda: self._passed(wait))
-        if not by:
-            return
-
-        def over(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
-            # A message may have come while the time ran out: the first on record counts.
-            return [] if state.turn.asleep is not wait else [woken_fact(wait, by)]
-
-        await self._pending.commit(_WAKE, over)
-
-    async def _looked(self, wait: TurnWaiting) -> str:
-        """Look until what is looked for has come; its kind."""
-        look = self._request.look
-        if look is None:
-            await anyio.sleep_forever()
-        assert look is not None
-        while not await look(wait.on):
-            await self._env.sleep(self._request.pace)
-        return wait.on.kind
-
-    async def _passed(self, wait: TurnWaiting) -> str:
-        """Wait for the time; the word for it."""
-        clock, until = self._env.clock, wait.until
-        if until is None:
-            await anyio.sleep_forever()
-        assert until is not None
-        left = until - clock.now()
-        while left > 0:
-            step = min(left, LONGEST_SLEEP_SECONDS)
-            await self._env.sleep(step)
-            # By both: a clock on the wall that was set back must not prolong the wait.
-            left = min(left - step, until - clock.now())
-        return "time"
+    def _sealed(self, wait_id: WaitId, place: str) -> UnattendedPermission | None:
+        """The seal on what allowed the looks, where they need that."""
+        if self._permission is None:
+            return None
+        return self._env.gate.sealed(wait_id, place, is_plain=True)
 
     def _ended_before(self) -> ToolOutcome:
         state = self._env.journal.state
-        return ToolOutcome(text=end_text(state, _subject(state, self._request)))
+        return ToolOutcome(text=end_text(state, wait_subject(state, self._request)))
 
     def _outcome(self, wait: TurnWaiting) -> ToolOutcome:
         state = self._env.journal.state
@@ -170,7 +141,8 @@ class CallWait:
         return ToolOutcome(text=outcome_text(state, wait, by, now), data={"woken_by": by})
 
 
-def _subject(state: SessionState, request: WaitRequest) -> WaitSubject:
+def wait_subject(state: SessionState, request: WaitRequest) -> WaitSubject:
+    """What is waited for."""
     if request.on is not None:
         return request.on
     if request.agent:
@@ -183,7 +155,8 @@ def _subject(state: SessionState, request: WaitRequest) -> WaitSubject:
     return WaitSubject(kind="command", name=request.command, text=" ".join(text.split())[:80])
 
 
-def _until(request: WaitRequest, now: float) -> float | None:
+def end_of_wait(request: WaitRequest, now: float) -> float | None:
+    """When the wait is over at the latest."""
     if request.seconds is not None:
         return now + request.seconds
     if request.until is None and request.look is not None:
@@ -191,9 +164,9 @@ def _until(request: WaitRequest, now: float) -> float | None:
     return request.until
 
 
-def _bad_time(request: WaitRequest, now: float) -> str:
+def bad_wait_time(request: WaitRequest, now: float) -> str:
     """Why a wait to such a time is refused; empty when it is not."""
-    until = _until(request, now)
+    until = end_of_wait(request, now)
     if until is None or now <= until <= now + LONGEST_WAIT_SECONDS:
         return ""
     if until < now:
@@ -201,14 +174,15 @@ def _bad_time(request: WaitRequest, now: float) -> str:
     return "a turn waits for 7 days at most: name a time within them, and wait again after it"
 
 
-def _has_ended(state: SessionState, request: WaitRequest) -> bool:
+def wait_has_ended(state: SessionState, request: WaitRequest) -> bool:
+    """Whether the command or the agent has ended."""
     known = state.background.known.get(request.command)
     child = state.children.known.get(SessionId(request.agent))
     is_over = known is not None and known.end is not None
     return is_over or (child is not None and not child.is_open)
 
 
-def _why_not(state: SessionState, noted: Sequence[Fact], request: WaitRequest) -> str:
+def why_no_wait(state: SessionState, noted: Sequence[Fact], request: WaitRequest) -> str:
     """Why the call cannot be waited for; empty when it can."""
     if request.agent:
         return _no_agent(state, noted, request.agent)

@@ -17,6 +17,8 @@ def outcome_text(state: SessionState, wait: TurnWaiting, by: str, now: float) ->
         case "message":
             # Not that it follows: it may be taken back before the model is asked.
             return f"The wait ended early, after {passed}: a message came."
+        case "cancelled":
+            return f"The wait ended early, after {passed}: it was cancelled."
         case "time" | "":
             return _expired(wait.on, passed, now)
         case _:
@@ -33,6 +35,8 @@ def _expired(on: WaitSubject, passed: str, now: float) -> str:
             return f"{on.place} has not changed within {passed}."
         case "port":
             return f"Nothing listens on port {on.place} after {passed}."
+        case "ci":
+            return f"The {on.text} has not ended within {passed}."
         case _:
             has = "has" if passed.startswith(("1 ", "less ")) else "have"
             return f"{passed[0].upper()}{passed[1:]} {has} passed; it is {shown_time(now)}."
@@ -47,6 +51,8 @@ def end_text(state: SessionState, on: WaitSubject) -> str:
             return f"{on.place} has changed."
         case "port":
             return f"Something listens on port {on.place}."
+        case "ci":
+            return f"The {on.text} has ended."
         case _:
             return _command_end(state, on.name)
 

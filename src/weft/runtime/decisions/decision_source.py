@@ -122,7 +122,7 @@ class DecisionSource:
         # Most commands do neither, and what reads them is not loaded for those.
         if not failed and "commit" not in command.translate(_UNQUOTED):
             return False
-        from weft.runtime.decisions.noted_commands import is_commit, is_test  # see the module
+        from weft.evidence.command_kinds import is_commit, is_test  # see the module
 
         return is_test(command) if failed else is_commit(command)
 

@@ -50,10 +50,10 @@ from weft.events import (
     ToolComplete,
     TurnStarted,
 )
+from weft.evidence.command_kinds import is_test, made_commit
 from weft.ids import DecisionId, NodeId
 from weft.loop import Commit, ProjectFacts
-from weft.messages import typed_text
-from weft.runtime.decisions.noted_commands import is_test, made_commit
+from weft.messages import Part, Text, typed_text
 from weft.runtime.decisions.proposal import proposal_above, text_of
 from weft.runtime.decisions.session_decisions import SessionDecisions
 from weft.session import LineReader, current_branch
@@ -193,7 +193,9 @@ class DecisionWriters:
         # Before it is cut into titles and quotes: no shape fits half a secret.
         redact = self._decisions.redact
         proposal = redact(await proposal_above(fact.node.parent, state, line))
-        correction = find_correction(proposal, redact(typed_text(fact.node.parts)))
+        # The text of a command is Weft's: `/plan go` takes a plan as it is.
+        own = [each for each in fact.node.parts if not _is_command(each)]
+        correction = find_correction(proposal, redact(typed_text(own)))
         if correction is None:
             return
         evidence = self._evidence(state, commit, fact.node.id)
@@ -435,3 +437,7 @@ def _mentioned_files(proposal: str, state: SessionState) -> list[str]:
 def _touched_since(state: SessionState, since: float) -> list[str]:
     touched = [each for each in state.files.touched.values() if each.at >= since]
     return [each.path for each in touched if not each.path.startswith("/")]
+
+
+def _is_command(part: Part) -> bool:
+    return isinstance(part, Text) and part.typed.startswith("/")

@@ -33,6 +33,7 @@ from weft.errors import FinalToolError, UsageError
 from weft.repo.file_paths import IgnoredPaths
 from weft.runtime.fan.ignored_trees import IgnoredTrees, changed_in_place, link_trees
 from weft.workspace import GitRepository, Runner, SafeGit, find_repository, open_safe_git
+from weft.workspace.repository_copies.included_files import slashes
 from weft.workspace.sandbox.overlay_changes import OPAQUE, is_mark, mark_gone
 from weft.workspace.sandbox.secret_names import is_secret_file
 from weft.workspace.views.held_view import OBJECTS
@@ -502,11 +503,6 @@ def replaced(paths: Iterable[str], put: Collection[str]) -> set[str]:
     return {
         path for path in paths if path in above or any(path[:end] in put for end in slashes(path))
     }
-
-
-def slashes(path: str) -> Iterator[int]:
-    """Where the folders of a path end."""
-    return (place for place, letter in enumerate(path) if letter == "/")
 
 
 def _own_git_directory(

@@ -16,9 +16,10 @@ import anyio.to_thread
 import msgspec
 
 from weft.repo.file_paths import IgnoredPaths
-from weft.runtime.fan.base_files import BaseFile, BaseFiles, slashes
+from weft.runtime.fan.base_files import BaseFile, BaseFiles
 from weft.sha256 import sha256
 from weft.tools.diff import unified
+from weft.workspace.repository_copies.included_files import slashes
 from weft.workspace.sandbox.overlay_changes import OverlayChange, changes
 
 LARGEST: Final = 8 * 1024 * 1024

@@ -15,7 +15,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
@@ -24,16 +24,16 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import UsageError
-from weft.runtime.fan.base_files import BaseFile, BaseFiles, put_file, slashes
+from weft.runtime.fan.base_files import BaseFile, BaseFiles, put_file
 from weft.runtime.fan.candidate_changes import LARGEST, TOO_LARGE, CandidateDiff, changes_between
 from weft.runtime.fan.ignored_trees import IgnoredTrees
 from weft.workspace import ProcessCommand, Runner
-from weft.workspace.ignore import IgnoreFile, read_ignore_file
+from weft.workspace.ignore import read_ignore_file
+from weft.workspace.repository_copies.included_files import INCLUDE, files_of, is_named
 from weft.workspace.sandbox.overlay_changes import OverlayChange, is_mark
 from weft.workspace.sandbox.scratch import remove
 from weft.workspace.sandbox.secret_names import is_secret_file
 
-INCLUDE: Final = ".worktreeinclude"
 FICLONE: Final = 0x40049409
 """Makes a file share the content of another, until one of the two is written to."""
 _STAMPS: Final = "stamps"
@@ -167,9 +167,9 @@ def _clone_trees(root: str, copy: str, ignored: IgnoredTrees) -> dict[str, str]:
     for path in ignored.all:
         made: list[str] = []
         try:
-            for source, below in _files_of(root, path, _unless_gone):
+            for source, below in files_of(root, path, _unless_gone):
                 is_secret = path in ignored.hidden or is_secret_file(os.path.basename(below))
-                if is_secret and (wanted is None or not _is_named(wanted, below)):
+                if is_secret and (wanted is None or not is_named(wanted, below)):
                     continue
                 if not os.path.lexists(target := f"{copy}/{below}"):  # else the base has it
                     made.append(target)
@@ -202,38 +202,10 @@ def _copy_included(root: str, copy: str, ignored: IgnoredTrees) -> None:
     if wanted is None:
         return
     for path in ignored.all:
-        for source, below in _files_of(root, path):
-            if _is_named(wanted, below):
+        for source, below in files_of(root, path):
+            if is_named(wanted, below):
                 os.makedirs(os.path.dirname(f"{copy}/{below}"), exist_ok=True)
                 shutil.copy2(source, f"{copy}/{below}", follow_symlinks=False)
-
-
-def _is_named(wanted: IgnoreFile, path: str) -> bool:
-    """Whether a list names a path, or a folder that it lies in."""
-    is_named = False
-    for end in (*slashes(path), len(path)):
-        prefix, _, name = path[:end].rpartition("/")
-        said = wanted.judge(f"{prefix}/" if prefix else "", name, is_folder=end < len(path))
-        is_named = is_named if said is None else said
-    return is_named
-
-
-def _files_of(
-    root: str, path: str, on_error: Callable[[OSError], None] | None = None
-) -> Iterator[tuple[str, str]]:
-    """The files of a tree, and where they lie below the root; `on_error` is told of folders that
-    cannot be read.
-    """
-    top = f"{root}/{path}"
-    if os.path.islink(top) or os.path.isfile(top):
-        yield top, path
-        return
-    for folder, folders, names in os.walk(top, onerror=on_error):
-        links = [name for name in folders if os.path.islink(f"{folder}/{name}")]
-        for name in (*names, *links):
-            source = f"{folder}/{name}"
-            if os.path.islink(source) or os.path.isfile(source):
-                yield source, source[len(root) + 1 :]
 
 
 def apply_layer(layer: str, copy: str) -> None:

@@ -112,7 +112,7 @@ async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftO
         data = await stored_content(found, store)
         why = _why_not_put(path, found, files.files, data)
         if not why:
-            why = await threads.run(partial(_put, f"{folder}/{path}", found.mode, data))
+            why = await threads.run(partial(put_entry, f"{folder}/{path}", found.mode, data))
         if why:
             left_out.append(LeftOutFile(path=path, why=why))
         elif found.is_folder:
@@ -157,6 +157,36 @@ async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles
     )
     why = _why_inexact(missed, is_of_turn=moments.is_exact)
     return NodeFiles(files=files, tree=origin.tree, is_exact=not why, why=why, left_out=missed)
+
+
+async def files_now(state: SessionState, store: Store) -> NodeFiles:
+    """The files as another host goes on with them: those that were saved last, with what the log
+    says was changed since.
+
+    Raises:
+        UsageError: none were saved.
+        Corrupt: a stored tree cannot be read.
+    """
+    saved = state.files.saved
+    if saved is None:
+        raise UsageError("nothing of this session's files is stored for other hosts")
+    try:
+        base = await files_of(saved.tree, store.blob)
+    except (LookupError, ValueError) as error:
+        raise Corrupt(state.session_id, f"the tree {saved.tree} cannot be read") from error
+    places = state.files.places_after(saved.at)
+    facts = await read_places(places, store)
+    files = {path: _file_at(path, entry, {}) for path, entry in base.items()}
+    for path, span in spans(facts[place] for place in places).items():
+        _change(files, path, span.left, "")
+    files = await _with_reasons(files, store)
+    missed = tuple(
+        LeftOutFile(path=path, why=each.why, content=each.content)
+        for path, each in files.items()
+        if each.why
+    )
+    why = _why_inexact(missed, is_of_turn=True)
+    return NodeFiles(files=files, tree=saved.tree, is_exact=not why, why=why, left_out=missed)
 
 
 async def _with_reasons(files: dict[str, FileAt], store: Store) -> dict[str, FileAt]:
@@ -380,7 +410,7 @@ def _why_not_put(path: str, found: FileAt, files: Mapping[str, FileAt], data: by
     return found.why or "quota" if data is None and not found.is_folder else ""
 
 
-def _put(path: str, mode: int, data: bytes | None) -> str:
+def put_entry(path: str, mode: int, data: bytes | None) -> str:
     """Make it; returns why the disk does not take it, of a name or a target that it cannot have.
 
     Raises:

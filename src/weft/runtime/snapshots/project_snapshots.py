@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+import msgspec
+
 from weft.errors import WeftError
 from weft.events import Fact, LeftOutFile, SnapshotChange, WorkspaceSnapshot
 from weft.ids import BlobId, NodeId, TreeHash, TurnId
@@ -121,6 +123,8 @@ class ProjectSnapshots:
         self._history: FileHistory | None = None
         self._first: asyncio.Future[ProjectTree] | None = None
         self._looking: WatchedRun | None = None
+        self._first_sizes: dict[BlobId, int] = {}
+        """The contents that first looks brought."""
 
     # -- the tree
 
@@ -192,6 +196,19 @@ class ProjectSnapshots:
         if self._looking is not None:
             self._looking.void()
 
+    @property
+    def unknown(self) -> str:
+        """Why the files are not known; empty when they are."""
+        return self._files.unknown
+
+    def left_out(self) -> Mapping[str, str]:
+        """What the file history leaves out, with the reason."""
+        return {} if self._history is None else self._history.left_out_here()
+
+    def secrets_among(self, paths: Collection[str]) -> set[str]:
+        """Those of these paths whose content is kept out of the log."""
+        return self._secrets_among(paths)
+
     # -- snapshots
 
     async def before_effect(self, state: SessionState) -> Commit:
@@ -253,17 +270,8 @@ class ProjectSnapshots:
         if tree.digest == last:
             same = WorkspaceSnapshot(turn_id=turn_id, node=node, tree=last, after=last)
             return Commit(facts=(same,) if state.files.had_effect else ())
-        step = await self._step_to(tree, state)
-        # Another session of the project mostly has them: what is stored is named by the tree alone.
-        missing = await self._store.missing_blobs(
-            {BlobId(each.hash) for each in step.files.values() if each.hash},
-            project_path=state.about.project_path,
-        )
-        contents, lacking = await self._contents(step.files, missing, is_first=last is None)
-        lacking = {**step.lacking, **lacking}
-        self._remember(tree, last, step.changes, lacking)
+        step, bringing, lacking = await self.bring(tree, last, state)
         left_out = tuple(lacking[path] for path in sorted(lacking))
-        fresh = {each.digest: each.data for each in step.listings}
         judged = () if last is None else _judged(step.changes, state, noted)
         fact = WorkspaceSnapshot(
             turn_id=turn_id,
@@ -275,6 +283,24 @@ class ProjectSnapshots:
             left_out=left_out[:MOST_CHANGES],
             more_left_out=max(0, len(left_out) - MOST_CHANGES),
         )
+        return msgspec.structs.replace(bringing, facts=(fact,))
+
+    async def bring(
+        self, tree: ProjectTree, last: BlobId | None, state: SessionState
+    ) -> tuple[_TreeStep, Commit, Mapping[str, LeftOutFile]]:
+        """What has to be stored so that a tree can be read that follows on `last`, and the files
+        whose content is not: how it differs, a commit without facts, and those by path.
+        """
+        step = await self._step_to(tree, last, state)
+        # Another session of the project mostly has them: what is stored is named by the tree alone.
+        missing = await self._store.missing_blobs(
+            {BlobId(each.hash) for each in step.files.values() if each.hash},
+            project_path=state.about.known_path,
+        )
+        contents, lacking = await self._contents(step.files, missing, is_first=last is None)
+        lacking = {**step.lacking, **lacking}
+        self._remember(tree, last, step.changes, lacking)
+        fresh = {each.digest: each.data for each in step.listings}
         # The listings are for as long as the session: a content that is gone is one file that is
         # not known, a listing would be a folder of every later tree.  So they are handed in even
         # where they are stored: another process may delete the last session that has them before
@@ -284,10 +310,11 @@ class ProjectSnapshots:
             listings=frozenset(fresh),
             contents=frozenset(contents.keys() - fresh.keys()),
         )
-        return Commit(facts=(fact,), blobs={**contents, **fresh}, trees=brought)
+        return step, Commit(facts=(), blobs={**contents, **fresh}, trees=brought), lacking
 
-    async def _step_to(self, tree: ProjectTree, state: SessionState) -> _TreeStep:
-        last = state.files.tree
+    async def _step_to(
+        self, tree: ProjectTree, last: BlobId | None, state: SessionState
+    ) -> _TreeStep:
         stored = await self._stored_tree(state) if last is None else None
         if stored is None:
             from weft.workspace.history.project_tree import changed_since
@@ -313,7 +340,7 @@ class ProjectSnapshots:
         if stored is None or self._has_rules():
             return None
         gone = await self._store.missing_blobs(
-            {stored.tree.digest}, project_path=state.about.project_path
+            {stored.tree.digest}, project_path=state.about.known_path
         )
         return None if gone else stored
 
@@ -342,7 +369,7 @@ class ProjectSnapshots:
         """What the files hold that are new in a tree and not stored, and those of which it is kept
         out of the store, by path.
         """
-        room = min(MOST_BYTES, self._files.quota // FIRST_SHARE if is_first else MOST_BYTES)
+        room = self._first_room(missing) if is_first else MOST_BYTES
         secret = self._secrets_among(files.keys())
         wanted = [
             (path, each.hash)
@@ -356,6 +383,8 @@ class ProjectSnapshots:
         if wanted:
             take = partial(self._history.contents, wanted[:MOST_FILES], room)
             contents, changed = await self._threads.run(take)
+            if is_first:
+                self._first_sizes |= {each: len(data) for each, data in contents.items()}
             reasons |= dict.fromkeys(changed, _CHANGED)
         lacking = {
             path: each
@@ -374,6 +403,14 @@ class ProjectSnapshots:
             for path, entry in lacking.items()
         }
         return contents, left_out
+
+    def _first_room(self, missing: Collection[str]) -> int:
+        """Bytes that a first look at the project may bring; what is saved in a turn and its
+        snapshot are two looks, of which the second has what the first one left.
+        """
+        sizes = self._first_sizes.items()
+        spent = sum(size for content, size in sizes if content not in missing)
+        return max(0, min(MOST_BYTES, self._files.quota // FIRST_SHARE - spent))
 
 
 def _files(changes: Iterable[TreeChange]) -> dict[str, TreeEntry]:

@@ -369,8 +369,15 @@ class SessionPrompt:
         return [
             tool
             for name, tool in tools.items()
-            if name not in unused and (not is_planning or name in own or _may_plan(tool))
+            if name not in unused
+            and (not is_planning or name in own or _may_plan(tool) or self._may_look(tool))
         ]
+
+    def _may_look(self, tool: Tool) -> bool:
+        """Whether plan mode leaves a model the shell: for commands that only read, in the sandbox,
+        which drops what they change all the same."""
+        is_ours = tool.name == "shell" and isinstance(tool, BuiltinTool)
+        return is_ours and self._services.workspaces.may_be_sandboxed
 
     def _offers_index(self, state: SessionState) -> bool:
         """Whether the tools that ask the index are described: as it was when the epoch began, for

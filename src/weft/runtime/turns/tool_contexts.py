@@ -208,6 +208,7 @@ class ToolContexts:
             todos=journal.state.todos.items,
             background=self._shells,
             read_guard=self.workspace.read_guard,
+            reads_lines=self.workspace.reads_lines,
             index=self._index,
             code=self.languages.queries,
             format=self.languages.formatter,
@@ -240,6 +241,7 @@ class ToolContexts:
             call_uid=call_uid,
             emit=self._emitter(call_uid, journal),
             read_guard=self.workspace.read_guard,
+            reads_lines=self.workspace.reads_lines,
             index=self._index,
             masked=partial(masked_in_pieces, self._redact),
         )

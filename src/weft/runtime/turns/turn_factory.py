@@ -17,6 +17,8 @@ from weft.events import (
     PrefixFrozen,
     SystemNote,
     TurnStarted,
+    TurnWaiting,
+    WaitSubject,
 )
 from weft.ids import CallUid, TurnId
 from weft.loop import (
@@ -294,6 +296,16 @@ class SessionTurnFactory(TurnFactory):
 
         limits = self._settings.limits(journal.state, {})
         return self._call_environment(journal, gate, tools, limits, context)
+
+    async def waited_for(
+        self, on: WaitSubject, until: float | None, journal: TurnJournal, gate: PermissionGate
+    ) -> TurnWaiting:
+        from weft.runtime.turns.program_waits import waited_for  # programs wait seldom
+
+        context = self._contexts.in_turn(CallUid("wait"), journal)
+        self._contexts.workspace.follow(lambda: journal.state, gate)
+        now = self._services.clock.now()
+        return await waited_for(on, until, context, gate, journal.state, now)
 
     def compaction(
         self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate

@@ -38,6 +38,7 @@ from weft.workspace.process.background_groups import BACKGROUND_GROUPS
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.loop import RecoveredCall
     from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
+    from weft.runtime.snapshots.workspace_saver import WorkspaceSaver
     from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
@@ -52,17 +53,21 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
         added: Sequence[str] = (),
         snapshots: Callable[[SessionReadGuard], ProjectSnapshots] | None = None,
+        saver: Callable[[ProjectSnapshots], WorkspaceSaver] | None = None,
         *,
         is_confined: bool = False,
     ) -> None:
         """`sandbox` gives the one that commands run in; None where they run as they are.
 
         `added` names further folders that the session may work in; `snapshots` makes what takes
-        those of its log, and is given what says which files may not be read.  `is_confined`:
-        nothing that the runner runs reaches the project, so there is nothing to report of it.
+        those of its log, and is given what says which files may not be read; `saver` makes what
+        saves them for other hosts.  `is_confined`: nothing that the runner runs reaches the
+        project, so there is nothing to report of it.
         """
         self._is_confined = is_confined
         self._make_snapshots = snapshots
+        self._make_saver = saver
+        self._saver: WorkspaceSaver | None = None
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
         self._gate: PermissionGate | None = None
@@ -83,6 +88,11 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         self._state = state
         self._gate = gate
         self.read_guard.follow(gate)
+
+    @property
+    def reads_lines(self) -> bool:
+        """False when no word of a command could change what the gate decides."""
+        return self._gate is None or self._gate.reads_lines
 
     def forbids(self, path: str) -> str:
         """Why a command may not change this path, as if it were written by a tool; empty when it
@@ -137,6 +147,17 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         if self._make_snapshots is None:
             return _NO_FACTS
         return await self._snapshots.at_end(state, noted, turn_id, node)
+
+    @property
+    def saves(self) -> bool:
+        return self._make_saver is not None and self._make_snapshots is not None
+
+    async def saved(self, state: SessionState, noted: Sequence[Fact]) -> Commit:
+        if self._make_saver is None or self._make_snapshots is None:
+            return _NO_FACTS
+        if self._saver is None:
+            self._saver = self._make_saver(self._snapshots)
+        return await self._saver.save(state, noted)
 
     @cached_property
     def _snapshots(self) -> ProjectSnapshots:

@@ -59,6 +59,7 @@ _BRANCH: Final = {"name_or_index": "branch"}
 _PIN: Final = {"mark": "pin"}
 SHAPES: Final[dict[str, CallShape]] = {
     "branch_at": CallShape(operation="branch_at", renamed={"node_or_index": "at"}),
+    "cancel_wait": CallShape(operation="cancel_wait", renamed={"id": "wait"}),
     "checkpoint": CallShape(operation="checkpoint", answer=_text),
     "cycle_model": CallShape(operation="cycle_model", answer=_value),
     "cycle_thinking_level": CallShape(operation="cycle_thinking_level", answer=_value),

@@ -1,6 +1,6 @@
-"""What a dead or drained server had at work goes on here, and so does what has waited long enough.
+"""What a dead or drained server had at work goes on here.
 
-Twice a second each server asks the store what was left.  What it is given is its own from that
+Five times a second each server asks the store what was left.  What it is given is its own from that
 moment on: another one that asks gets the rest.
 """
 
@@ -16,18 +16,16 @@ from weft.errors import Owned, StoreError, WeftError
 from weft.ids import SessionId
 
 if TYPE_CHECKING:  # they import the operations
+    from weft.api import SessionRow
     from weft.server.cluster.host_list import HostList
     from weft.server.cluster.session_routes import SessionPlace
     from weft.server.projects import ServedProjects
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 0.5
-DUE_SECONDS: Final = 2.0
-"""How often it is looked for turns whose wait is over, in projects that are not open here."""
+LOOK_SECONDS: Final = 0.2
 AT_ONCE: Final = 50
 """Sessions that are taken at a look: the other servers take some of them, too."""
-MOST_DUE: Final = 100
 
 
 class SessionTakeover:
@@ -41,16 +39,12 @@ class SessionTakeover:
 
     async def run(self) -> None:
         """Look again and again; never returns."""
-        looks = 0
         while True:
             await anyio.sleep(LOOK_SECONDS)
-            looks += 1
             if not self._hosts.accepting:
                 continue
             try:
                 await self.take_left()
-                if looks % int(DUE_SECONDS / LOOK_SECONDS) == 0:
-                    await self.wake_due()
             except StoreError:
                 logger.warning("what other servers left cannot be looked up", exc_info=True)
 
@@ -62,7 +56,7 @@ class SessionTakeover:
             WeftError: it cannot be opened.
         """
         try:
-            app = await self._projects.home_of(place.session_id)
+            app = await self._projects.home_of(place.session_id, opens=True)
             if app.host.running(place.session_id) is None:
                 await self.take_left(place.root)
             await app.host.port(place.session_id)
@@ -87,18 +81,26 @@ class SessionTakeover:
                 row = await store.row(root)
                 family = [leases[root], *(each for each in found if each is not leases[root])]
                 # What waits is woken in its time, and what is at rest by the next that asks for it.
-                if row is None or not row.turn_open or row.wake_at is not None:
+                if row is None or not row.turn_open or row.waits:
                     idle += family
-                elif not await _is_folder(row.project_path):
+                elif not await self._can_have(row):
                     # To go on without its files would be to work in the wrong place.
                     logger.warning(
-                        "a session's folder is not on this host", extra={"session": root}
+                        "a session's files are not on this host", extra={"session": root}
                     )
                     idle += family
                 else:
                     group.start_soon(self._take, root, family)
         if idle:
             await store.release_leases(idle)
+
+    async def _can_have(self, row: SessionRow) -> bool:
+        try:
+            return await self._projects.can_have(row)
+        except WeftError:
+            # Deleted meanwhile, or damaged; what was adopted is held here until it is given back.
+            logger.exception("a session cannot be read", extra={"session": row.id})
+            return False
 
     async def _root(self, session_id: SessionId, leases: dict[SessionId, Any]) -> SessionId:
         """The session that all of a family work for, as far as it was taken."""
@@ -112,7 +114,11 @@ class SessionTakeover:
     async def _take(self, session_id: SessionId, leases: Sequence[Any]) -> None:
         about = {"session": session_id}
         try:
-            app = await self._projects.home_of(session_id)
+            try:
+                app = await self._projects.home_of(session_id, opens=True)
+            except BaseException:
+                await self._projects.main.store.release_leases(leases)
+                raise
             await app.host.take_over(leases)
         except (WeftError, OSError):
             # It is interrupted, and is offered to the user who opens it.
@@ -120,24 +126,3 @@ class SessionTakeover:
             return
         self.taken += 1
         logger.info("a session that another server had goes on here", extra=about)
-
-    async def wake_due(self) -> None:
-        """Go on with turns whose wait is over, of whichever project."""
-        main = self._projects.main
-        rows = await main.store.due(main.host.now(), limit=MOST_DUE)
-        paths = {row.project_path for row in rows if row.project_path}
-        for path in paths - {app.project_path for app in self._projects.apps}:
-            try:
-                app = await self._projects.at(path)
-            except WeftError:
-                logger.warning("a project with a turn that is due cannot be opened", exc_info=True)
-                continue
-            await app.host.wake_due()
-
-
-async def _is_folder(path: str) -> bool:
-    """False, too, for one that this server's user may not look at."""
-    try:
-        return await anyio.Path(path).is_dir()
-    except OSError:
-        return False

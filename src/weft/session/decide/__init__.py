@@ -24,6 +24,7 @@ from weft.session.decide.base import (
     RecordCommand,
     RequestCommand,
     SettingCommand,
+    UnattendedCommand,
 )
 from weft.session.decide.prompts import start_follow_up
 from weft.state import SessionState
@@ -40,6 +41,7 @@ DECIDERS: Final[Mapping[type[Command[Any]], tuple[str, str]]] = {
     **dict.fromkeys(get_args(LineCommand), ("line", "decide_line")),
     **dict.fromkeys(get_args(BoundaryCommand), ("boundaries", "decide_boundary")),
     **dict.fromkeys(get_args(RecordCommand), ("records", "decide_record")),
+    **dict.fromkeys(get_args(UnattendedCommand), ("unattended", "decide_unattended")),
 }
 """Which function of which module decides which command; the actor's own commands (abort, stop, …)
 are not here.

@@ -6,20 +6,22 @@ loads only the functions that it has commands for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from weft.errors import SessionBusy
-from weft.events import Fact
+from weft.events import Fact, TurnWaiting, UnattendedPermission
 from weft.ids import BlobId
 from weft.session.commands import (
     AddNote,
     AnswerQuestion,
     BeginCall,
+    BeginWait,
     BranchAt,
     BringOver,
+    CancelWait,
     ChangeSetting,
     ClearBoundary,
     CompactNow,
@@ -39,6 +41,7 @@ from weft.session.commands import (
     RenameBranch,
     ReorderQueue,
     RespondToPermission,
+    ScheduleInput,
     SendPrompt,
     SetBoundary,
     SetCheckpoint,
@@ -54,7 +57,7 @@ from weft.session.environment import FoundFile
 from weft.state import SessionState
 from weft.thinking_levels import KnownLevels
 
-PromptCommand: TypeAlias = SendPrompt | ContinueTurn | WakeTurn
+PromptCommand: TypeAlias = SendPrompt | ContinueTurn
 QueueCommand: TypeAlias = EditQueued | RemoveQueued | ReorderQueue | RecallQueues | DequeueSteering
 RequestCommand: TypeAlias = RespondToPermission | AnswerQuestion | DecidePlan | EditPlan
 SettingCommand: TypeAlias = ChangeSetting | CycleModel | CycleThinking | SetMode | SwitchSkill
@@ -64,6 +67,7 @@ LineCommand: TypeAlias = (
     HeadCommand | NameCommand | MarkNode | ToggleCollapse | CompactNow | UndoCompaction
 )
 BoundaryCommand: TypeAlias = SetBoundary | ClearBoundary
+UnattendedCommand: TypeAlias = ScheduleInput | BeginWait | CancelWait | WakeTurn
 RecordCommand: TypeAlias = AddNote | BringOver | BeginCall | RecordUsage | StopBackground
 
 
@@ -73,7 +77,9 @@ class DecidedCommand(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     answer: Any = None
     blobs: Mapping[BlobId, bytes] = {}
-    then: Literal["nothing", "start_turn", "compact"] = "nothing"
+    then: Literal["nothing", "start_turn", "start_asleep", "go_on", "compact"] = "nothing"
+    """`start_asleep`: a turn that waits first, and asks no model before that; `go_on`: with the
+    turn that a dead process left open, when the facts are durable."""
     focus: str = ""
     """What a compaction is to pay attention to."""
     rule: str = ""
@@ -90,6 +96,17 @@ class DecisionContext(msgspec.Struct, frozen=True, kw_only=True):
     """The file that the command names."""
     levels: KnownLevels = None
     """The thinking levels of the model that the session has after this command."""
+    waited: TurnWaiting | None = None
+    """What the command waits for, looked at; its turn and its id are still to come."""
+    sealed: Callable[[str, str], UnattendedPermission | None] = lambda name, said: None
+    """What the session may do now, given to the schedule of this id that says this; None where
+    nothing can be."""
+    sealed_plainly: Callable[[str, str], UnattendedPermission | None] = lambda name, said: None
+    """The same with nothing but the seal."""
+    is_sealed: Callable[[str, UnattendedPermission | None, str], bool] = lambda name, given, said: (
+        False
+    )
+    """Whether this was given to it by the user."""
 
 
 def refuse_while_running(state: SessionState, context: DecisionContext, action: str) -> None:

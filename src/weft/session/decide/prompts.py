@@ -6,7 +6,7 @@ What the user sends is validated here: text that can be stored, images that are 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -17,7 +17,7 @@ from weft.ids import EntryId, NodeId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after, woken_fact
 from weft.messages import PDF_TYPE, File, Image, Node, Part, Text, clean_text
 from weft.session.answers import Accepted
-from weft.session.commands import ContinueTurn, SendPrompt, WakeTurn
+from weft.session.commands import ContinueTurn, SendPrompt
 from weft.session.decide.base import (
     DecidedCommand,
     DecisionContext,
@@ -39,8 +39,6 @@ def decide_prompt(
             return _send(command, state, context)
         case ContinueTurn():
             return _continue(command, state, context)
-        case WakeTurn():
-            return _wake(state, context)
         case _:
             assert_never(command)
 
@@ -96,7 +94,7 @@ def _start(
         parent_revision=revision_of(state, parent),
     )
     facts.append(NewMessage(node=node))
-    return _with_turn(facts, node.id, options, state, context)
+    return with_turn(facts, node.id, options, state, context)
 
 
 def start_follow_up(
@@ -108,10 +106,10 @@ def start_follow_up(
     """
     facts = promote(state, (), context.now, follow_up=entry)
     options = entry.options if entry is not None else {}
-    return _with_turn(facts, tip_after(state, facts), options, state, context)
+    return with_turn(facts, tip_after(state, facts), options, state, context)
 
 
-def _with_turn(
+def with_turn(
     facts: Sequence[Fact],
     tip: NodeId | None,
     options: dict[str, Any],
@@ -138,26 +136,24 @@ def _continue(
         return DecidedCommand(answer=answer, then="start_turn")
     if state.tree.head is None:
         raise UsageError("there is nothing to continue: the session is empty")
-    turn_id = TurnId(new_id("trn", context.now))
-    started = TurnStarted(
-        turn_id=turn_id,
-        node=state.tree.head,
-        options=_with_mode(command.options, state),
-        continued=True,
-    )
+    started = start_at_head(state, context, command.options)
     return DecidedCommand(
         facts=(started, *promote(state, (), context.now)),
-        answer=Accepted("started", turn_id=turn_id, seq=state.seq),
+        answer=Accepted("started", turn_id=started.turn_id, seq=state.seq),
         then="start_turn",
     )
 
 
-def _wake(state: SessionState, context: DecisionContext) -> DecidedCommand:
-    # Of those who find the same session due, one after the other comes here: the first sets the
-    # turn to work, for all others it is at work already.
-    if context.running or state.turn.wait is None:
-        return DecidedCommand(answer=False)
-    return DecidedCommand(answer=True, then="start_turn")
+def start_at_head(
+    state: SessionState, context: DecisionContext, options: Mapping[str, Any] | None = None
+) -> TurnStarted:
+    """A turn that goes on from what is stored, with no message of its own."""
+    return TurnStarted(
+        turn_id=TurnId(new_id("trn", context.now)),
+        node=state.tree.head,
+        options=_with_mode(dict(options or {}), state),
+        continued=True,
+    )
 
 
 def _with_mode(options: dict[str, Any], state: SessionState) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from weft.events import (
     FactBase,
     InputEdited,
     InputQueued,
+    InputScheduled,
     NewMessage,
     NodeEdited,
     NodesJoined,
@@ -30,7 +31,10 @@ KEPT_OF_BLOB: Final = 1_000
 """Characters of a long text that stay in the log, to be shown without the blob."""
 
 WITH_PARTS: Final = frozenset(
-    {NewMessage, InputQueued, InputEdited, NodeEdited, NodeSplit, NodesJoined, ToolComplete}
+    {
+        *(NewMessage, InputQueued, InputEdited, InputScheduled, NodeEdited, NodeSplit),
+        *(NodesJoined, ToolComplete),
+    }
 )
 """The kinds of facts that `spill` may change."""
 
@@ -47,6 +51,7 @@ def spill(fact: FactT) -> tuple[FactT, dict[BlobId, bytes]]:
         case (
             InputQueued(parts=parts)
             | InputEdited(parts=parts)
+            | InputScheduled(parts=parts)
             | NodeEdited(parts=parts)
             | NodesJoined(parts=parts)
         ) if _is_long(parts):

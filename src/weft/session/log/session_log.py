@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -57,10 +57,6 @@ MOST_TRIES = 1_000
 has got its own in."""
 
 
-SNAPSHOT_SHARE: Final = 8
-"""Which part of a log, at most, is read again after a crash."""
-
-
 class SessionLog:
     """The one writer of a session's log, and what is computed from it."""
 
@@ -77,7 +73,7 @@ class SessionLog:
         on_fact: Callable[[Fact], None],
         on_row: Callable[[SessionRow], None] = lambda row: None,
         enricher: CommitEnricher | None = None,
-        first: Callable[[], Fact] | None = None,
+        first: Callable[[], tuple[Fact, ...]] | None = None,
     ) -> None:
         """`first` makes what comes before all else that this life writes to a session."""
         self._first = first
@@ -153,7 +149,7 @@ class SessionLog:
         if first is None:
             return
         try:
-            await self.commit(Commit(facts=(first(),)))
+            await self.commit(Commit(facts=first()))
         except BaseException:
             self._first = first
             raise
@@ -294,10 +290,11 @@ class SessionLog:
         """Build the state from the log again."""
         from weft.session.log.load import load_state  # few sessions crash: start-up time
 
-        place = self.state.about.project_path
+        about = self.state.about
         self.state = await load_state(self.session_id, self._store)
         # Where the project is now: the log has the folder that it was begun in.
-        self.state.about.project_path = place
+        self.state.about.project_path = about.project_path
+        self.state.about.listed_path = about.listed_path
         self._unsure = None
         self._listed = None
         self._line.drop()
@@ -323,7 +320,7 @@ class SessionLog:
         most = self._history_bytes
         try:
             await self._store.trim_history(
-                self.state.about.project_path, most - most // HISTORY_SLACK, self.state.files.tree
+                self.state.about.known_path, most - most // HISTORY_SLACK, self.state.files.tree
             )
         except StoreError:
             logger.exception("file history was not trimmed", extra={"session": self.session_id})
@@ -383,10 +380,3 @@ class SessionLog:
         from weft.session.log.stored_line import load_revisions  # for screens: start-up time
 
         return await load_revisions(self.state.tree, node, self._store)
-
-
-def is_snapshot_due(seq: int, kept_seq: int, after: int) -> bool:
-    """Whether so many facts came since the last snapshot that a new one is worth its while."""
-    # A part of the whole, because a snapshot is as long as the session: at fixed distances, all
-    # snapshots of a session together would cost the square of its length.
-    return seq - kept_seq >= max(after, seq // SNAPSHOT_SHARE)

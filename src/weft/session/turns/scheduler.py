@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -37,6 +38,8 @@ from weft.events import (
     Status,
     TurnFinished,
     TurnStarted,
+    TurnWaiting,
+    WaitSubject,
 )
 from weft.faults import FailPointPair
 from weft.ids import NodeId, RequestId
@@ -198,8 +201,18 @@ class TurnScheduler:
     def moment(self, file: FoundFile | None = None) -> DecisionContext:
         """What a decision may know besides the state."""
         return DecisionContext(
-            now=self._env.clock.now(), running=self._worker.turn is not None, file=file
+            now=self._env.clock.now(),
+            running=self._worker.turn is not None,
+            file=file,
+            sealed=self._gate.sealed,
+            sealed_plainly=partial(self._gate.sealed, is_plain=True),
+            is_sealed=self._gate.is_sealed,
         )
+
+    async def waited_for(self, on: WaitSubject, until: float | None) -> TurnWaiting:
+        """What a program waits for, looked at and judged."""
+        journal = SessionTurnJournal(self._log, self)
+        return await self._env.turns.waited_for(on, until, journal, self._gate)
 
     async def carry_out(self, plan: DecidedCommand, cause: CommandCause | None) -> None:
         """Append what was decided, and do what is to be done then."""
@@ -207,6 +220,8 @@ class TurnScheduler:
         if plan.then == "start_turn" and plan.facts:
             await self._env.turns.prepare(self._log.state, plan.facts)
             commit = await self._with_opening(plan.facts)
+        elif plan.then == "start_asleep":
+            await self._env.turns.prepare(self._log.state, plan.facts)
         # No facts of its own: an interrupted turn goes on. What it left in doubt is settled first,
         # in an append of its own.
         elif plan.then == "start_turn":
@@ -215,8 +230,10 @@ class TurnScheduler:
         _COMMAND.before.hit()
         await self._log.commit(with_wake(self._log.state, commit), cause)
         _COMMAND.after.hit()
-        if plan.then == "start_turn":
+        if plan.then in ("start_turn", "start_asleep"):
             self._start_turn()
+        if plan.then == "go_on":
+            await self.go_on_with_open()
         if plan.then == "compact":
             self._start_compaction(plan.focus, cause)
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.permissions import ToolAction, judge_line, words_in_line
+from weft.permissions import MOST_NAMED, NOT_LOOKED_UP, ToolAction, judge_line, words_in_line
 from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import (
     BackgroundCommands,
@@ -130,7 +130,8 @@ class ShellTool(Tool):
                     await commands.start(command, given.command, context.runner), command
                 )
             # By the table alone: a rule of the user's may allow more than what reads.
-            judged = judge_line(action, ()) if action.sandboxed else None
+            may_drop = action.sandboxed and not action.leads_out
+            judged = judge_line(action, ()) if may_drop else None
             drops = judged is not None and judged.only_reads
             kept = msgspec.structs.replace(command, drops_changes=True) if drops else command
             result = await context.runner.run(kept, context.emit)
@@ -151,7 +152,12 @@ class ShellTool(Tool):
         exposes = ""
         if guard is not None and guard.has_rules and not escapes:
             exposes = await guard.why_exposed(is_sandboxed=is_sandboxed)
-        refused = await why_no_bash(given.command, context.runner, folder) if program else ""
+        reads = context.reads_lines
+        asks_bash = reads and bool(program)
+        refused = await why_no_bash(given.command, context.runner, folder) if asks_bash else ""
+        leads_out = "" if reads else NOT_LOOKED_UP
+        if reads and is_sandboxed:
+            leads_out = await _leads_out(given.command, cwd, context)
         action = ToolAction(
             tool=self.name,
             kind="run",
@@ -160,11 +166,12 @@ class ShellTool(Tool):
             outside=context.workspace.is_outside(cwd),
             sandboxed=is_sandboxed and not escapes,
             escapes=escapes,
+            goes_on=given.background,
             exposes=exposes,
             # Another shell than bash reads some lines differently: those are not judged by words.
             line=given.command if program or is_plain(given.command) else "",
             refused=refused,
-            leads_out=await _leads_out(given.command, cwd, context) if is_sandboxed else "",
+            leads_out=leads_out,
             root=context.workspace.root,
             folder="" if cwd == "." else cwd,
         )
@@ -173,11 +180,16 @@ class ShellTool(Tool):
 
 async def _leads_out(line: str, cwd: str, context: ToolContext) -> str:
     """A word of a line that is a link out of the project: to read it is to read outside."""
-    for word in words_in_line(line):
-        place = word if word.startswith("/") or cwd == "." else f"{cwd}/{word}"
-        if context.workspace.is_outside(place):
-            continue  # judged by its name
+    words = words_in_line(line)
+    if len(words) > MOST_NAMED:
+        return NOT_LOOKED_UP
+    for word in words:
+        # With a folder in front, a blank and a tilde are names as others are: the words of a line
+        # are what is left of its quotes (`cut -d ' '`).
+        place = word if word.startswith("/") else f"{cwd}/{word}"
         try:
+            if context.workspace.is_outside(place):
+                continue  # judged by its name
             if context.workspace.is_outside(await context.workspace.resolve(place)):
                 return word
         except FinalToolError:

@@ -1,5 +1,5 @@
 """`wait_for`: the turn sleeps until a time has come, a background command or agent has ended, a
-file has changed, or a port is served.
+file has changed, a port is served, or a CI run has ended.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ class WaitForArguments(ToolArguments, frozen=True, kw_only=True):
         int,
         Meta(ge=0, le=65535, description="Until a program listens on this port of this machine."),
     ] = 0
+    ci: Annotated[
+        str,
+        Meta(
+            max_length=300,
+            description="Until this CI run has ended: owner/name#RUN of GitHub, "
+            "gitlab:group/name#PIPELINE, or its address.",
+        ),
+    ] = ""
 
 
 class WaitForTool(Tool):
@@ -63,9 +71,9 @@ class WaitForTool(Tool):
 
     name = "wait_for"
     description = (
-        "Wait for one thing (a background command or agent, a file, a port) or for some time, "
-        "without asking again and again. It ends early when the user sends a message. Prefer it "
-        "to `sleep` and to repeated `shell_output`; start what takes long with `shell` and "
+        "Wait for one thing (a background command or agent, a file, a port, a CI run) or for some "
+        "time, without asking again and again. It ends early when the user sends a message. Prefer "
+        "it to `sleep` and to repeated `shell_output`; start what takes long with `shell` and "
         "`background`, then wait for it."
     )
     schema = late_schema(WaitForArguments)
@@ -83,6 +91,8 @@ class WaitForTool(Tool):
             on, pace = port_look.port_subject(given.port), port_look.PACE_SECONDS
             wait = _request(given, until, on=on, look=port_look.port_look, pace=pace)
             return self._prepared(wait, f"port {given.port}")
+        if given.ci:
+            return await self._for_ci(given, until, context)
         if given.agent:
             return self._prepared(_request(given, until, agent=given.agent), given.agent)
         commands = context.background() if given.command and context.background else None
@@ -108,6 +118,24 @@ class WaitForTool(Tool):
         )
         return PreparedCall(action=looked_at, run=_nothing, wait=wait)
 
+    async def _for_ci(
+        self, given: WaitForArguments, until: float | None, context: ToolContext
+    ) -> PreparedCall:
+        from weft.tools.waits import ci_look  # few waits are for a forge
+
+        run = ci_look.ci_run(given.ci)
+        on, look = ci_look.ci_subject(run), ci_look.ci_look(run, context)
+        pace = ci_look.PACE_SECONDS
+        wait = _request(given, until, on=on, look=look, pace=pace, keeps_permission=True)
+
+        async def how_it_is() -> ToolOutcome:
+            _, word = await ci_look.ci_state(run, context)
+            return ToolOutcome(text=f"It is: {word}.")
+
+        looked_at = await ci_look.ci_action(self.name, run, context)
+        preview = looked_at.target
+        return PreparedCall(action=looked_at, run=how_it_is, preview=preview, wait=wait)
+
     def _prepared(
         self,
         wait: WaitRequest,
@@ -124,11 +152,12 @@ def _end_of(given: WaitForArguments) -> float | None:
     Raises:
         BadArguments: nothing is waited for, or more than one thing.
     """
-    things = {"command": given.command, "agent": given.agent, "file": given.file}
+    things = {"command": given.command, "agent": given.agent, "file": given.file, "ci": given.ci}
     named = [name for name, value in (*things.items(), ("port", given.port)) if value]
     if not named and not given.seconds and not given.until:
         raise BadArguments(
-            "say how long (`seconds`, `until`) or for what: `command`, `agent`, `file`, `port`"
+            "say how long (`seconds`, `until`) or for what: `command`, `agent`, `file`, `port`, "
+            "`ci`"
         )
     if len(named) > 1:
         raise BadArguments(f"wait for one thing at a time, not for {' and '.join(named)}")

@@ -21,6 +21,8 @@ from weft.view import (
     count_of,
     difference_rows,
     difference_summary,
+    receipt_rows,
+    receipt_summary,
 )
 
 GO = "go"
@@ -46,9 +48,11 @@ class ChatCommands(CommandGroup):
             from weft.cli.chat.commands.fan_commands import FanCommands
             from weft.cli.chat.commands.memory_commands import MemoryCommands
             from weft.cli.chat.commands.model_commands import ModelCommands
+            from weft.cli.chat.commands.permission_commands import PermissionCommands
             from weft.cli.chat.commands.queue_commands import QueueCommands
             from weft.cli.chat.commands.setup_commands import SetupCommands
             from weft.cli.chat.commands.tree_commands import TreeCommands
+            from weft.cli.chat.commands.unattended.later_commands import LaterCommands
             from weft.cli.chat.commands.usage_commands import UsageCommands
             from weft.cli.chat.commands.work_commands import WorkCommands
             from weft.cli.mcp.chat_command import McpCommands
@@ -58,10 +62,12 @@ class ChatCommands(CommandGroup):
                 TreeCommands(chat),
                 WorkCommands(chat),
                 QueueCommands(chat),
+                LaterCommands(chat),
                 ModelCommands(chat),
                 UsageCommands(chat),
                 SetupCommands(chat),
                 MemoryCommands(chat),
+                PermissionCommands(chat),
                 McpCommands(chat),
                 DecisionCommands(chat),
                 FanCommands(chat),
@@ -85,6 +91,7 @@ class ChatCommands(CommandGroup):
             "/files": self._files,
             "/diff": self._diff,
             "/differences": self._differences,
+            "/receipts": self._receipts,
             "/todo": self._todo,
             "/export": self._export,
             "/import": self._import,
@@ -361,6 +368,12 @@ class ChatCommands(CommandGroup):
         if found:
             self._show(TableBlock(title="Differences", rows=tuple(difference_rows(found))))
         self._say(difference_summary(found))
+
+    async def _receipts(self, words: str) -> None:
+        found = await self._session("look at the answers of").receipts()
+        if found:
+            self._show(TableBlock(title="Receipts", rows=tuple(receipt_rows(found))))
+        self._say(receipt_summary(found))
 
     async def _todo(self, words: str) -> None:
         session = self._chat.conversation.session

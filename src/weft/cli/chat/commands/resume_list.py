@@ -114,8 +114,8 @@ class ResumeList:
         is_here = self._is_here(row)
         is_working = row.id in self._working
         state = "" if not row.turn_open else "working" if is_working else "not finished"
-        if row.damaged or row.wake_at is not None:
-            state = "waiting" if row.wake_at is not None else "damaged"
+        if row.damaged or row.waits:
+            state = "waiting" if row.waits else "damaged"
         return ListRow(
             clean_line(row.title or row.first_prompt) or row.id,
             (

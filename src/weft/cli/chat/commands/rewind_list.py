@@ -54,6 +54,17 @@ class RewindList:
                     question, peek=(), picked=answer.row, words=answer.words
                 )
 
+    async def undo_last(self) -> None:
+        """Have the user say what of the last message goes back; leaving it changes nothing.
+
+        Raises:
+            UsageError: there are no messages.
+        """
+        self._turns = await turn_outlines(self._chat.conversation)
+        if not self._turns:
+            raise UsageError("there are no messages yet; there is nothing to undo")
+        await self._go(len(self._turns) - 1)
+
     def _question(self) -> ListQuestion:
         rows = [
             ListRow(turn.label, (turn.time, turn.call_count, turn.file_changes))

@@ -17,7 +17,7 @@ from weft.config.setting_keys import KEYS, known
 from weft.errors import UsageError, did_you_mean
 from weft.view import TableBlock
 
-AT_START = ("animation", "keys", "chat.keys", "notify", "statusline", "theme", "profile")
+AT_START = ("animation", "keys", "chat.keys", "notify", "statusline", "profile")
 """Settings that the chat reads when it starts."""
 _LINES = re.compile(r"(\d+)\s*-\s*(\d+)")
 
@@ -91,7 +91,7 @@ class SetupCommands(CommandGroup):
         elif name in ("unset", "reset"):
             await self._change(value.strip(), None)
         elif value and name not in ("get", "set"):
-            await self._change(name, value.strip())
+            await self._change(name, _unquoted(value))
         elif name == "set":
             await self._change(*_two(value))
         else:
@@ -102,6 +102,8 @@ class SetupCommands(CommandGroup):
         before = app.config.all().get(name)
         said = await app.change_setting(name, value)
         is_late = name in AT_START and app.config.all().get(name) != before
+        if name == "theme":
+            self._chat.screen.paint(str(app.config.get("theme")))
         later = "; the chat takes it from its next start on" if is_late else ""
         self._say(f"{said}{later}")
 
@@ -230,7 +232,15 @@ def _two(words: str) -> tuple[str, str]:
     name, _, value = words.strip().partition(" ")
     if not value.strip():
         raise UsageError("/config set needs a setting and its value: /config set theme dark")
-    return name, value.strip()
+    return name, _unquoted(value)
+
+
+def _unquoted(value: str) -> str:
+    """A value without the quotes that a shell would take off it."""
+    value = value.strip()
+    inner = value[1:-1]
+    is_quoted = len(value) > 1 and value[0] in "'\"" and value[-1] == value[0]
+    return inner if is_quoted and value[0] not in inner else value
 
 
 def shown_value(value: Any) -> str:

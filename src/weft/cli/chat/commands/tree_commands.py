@@ -252,10 +252,12 @@ class TreeCommands(CommandGroup):
         can = await self._undoable(session)
         if words and words not in ("rewind", "compaction"):
             raise UsageError(f"/undo undoes a rewind or a compaction, not {words!r}")
-        if not can or (words and words not in can):
+        if not can and not words:
+            await RewindList(self._chat, session).undo_last()
+            return
+        if words and words not in can:
             raise UsageError(
-                f"there is no {words or 'rewind or compaction'} to undo; /rewind goes back to an "
-                "earlier message"
+                f"there is no {words} to undo; /rewind goes back to an earlier message"
             )
         what = words or (can[0] if len(can) == 1 else await self._pick_word("Undo what?", can))
         if what == "compaction":

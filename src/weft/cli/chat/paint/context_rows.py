@@ -11,8 +11,7 @@ from typing import Final
 
 from weft.app.context_report import ContextReport
 from weft.cli.chat.paint.card_text import card_target
-from weft.cli.chat.paint.record_lines import thousands
-from weft.view import ContextZone
+from weft.view import ContextZone, thousands
 
 BAR: Final = 30
 """Cells of a bar: with its label and its number a row fits into 80 columns."""

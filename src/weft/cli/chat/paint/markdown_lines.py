@@ -7,9 +7,10 @@ never printed again, and nothing is left out, also when the width changes in bet
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from weft.cli.chat.paint.code_colours import code_spans
 from weft.cli.chat.paint.markdown_inline import inline_text
@@ -24,8 +25,12 @@ from weft.cli.chat.paint.path_links import PathLinks, linked_paths
 from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan, wrapped
 from weft.cli.chat.paint.text_cells import cells
 
-NARROWEST_COLUMN = 6
-"""Columns of a table below which its rows are shown one by one."""
+MOST_WORD = 24
+"""Cells of a word that are kept together in a table's column."""
+ColumnSide: TypeAlias = Literal["left", "centre", "right"]
+_BREAKS = re.compile(r"\s+|(?<=[\u2e80-\ud7ff\uf900-\uffef])")
+"""Where a cell's text may be broken: between words, and behind each letter of scripts that have
+none."""
 LONGEST_RULE = 40
 
 
@@ -156,11 +161,14 @@ class MarkdownPainter:
 
     def _table(self, part: MarkdownPart, place: _Place) -> list[StyledLine]:
         rows = [cells_of(line.text) for line in part.lines]
-        head, body = rows[0], rows[2:]
+        head, marks, body = rows[0], rows[1], rows[2:]
         body = [(row + [""] * len(head))[: len(head)] for row in body]
         room = self._width - sum(cells(span.text) for span in place.rest)
         painted = table_lines(
-            [_cell(each) for each in head], [[_cell(each) for each in row] for row in body], room
+            [_cell(each) for each in head],
+            [[_cell(each) for each in row] for row in body],
+            room,
+            sides=[_side(mark) for mark in marks],
         )
         lines = [
             StyledLine((*(place.rest if number else place.first), *line), NO_CUT, not place.is_open)
@@ -174,17 +182,31 @@ def _cell(text: str) -> list[StyledSpan]:
     return inline_text(text).spans
 
 
+def _side(mark: str) -> ColumnSide:
+    """Where the text of a column stands, by the row of dashes."""
+    mark = mark.strip()
+    if not mark.endswith(":"):
+        return "left"
+    return "centre" if mark.startswith(":") else "right"
+
+
 def table_lines(
-    head: list[list[StyledSpan]], body: list[list[list[StyledSpan]]], width: int
+    head: list[list[StyledSpan]],
+    body: list[list[list[StyledSpan]]],
+    width: int,
+    sides: Sequence[ColumnSide] = (),
 ) -> list[tuple[StyledSpan, ...]]:
-    """A table: columns side by side where they fit, else each row with its headings."""
+    """A table: columns side by side where their words fit, else each row with its headings."""
     widths = _widths([head, *body], width)
     if min(widths, default=0) < 1:
         return _records(head, body, width)
-    lines = _row(_styled(head, "bold"), widths)
+    # A row of dashes may be shorter than its table.
+    left: list[ColumnSide] = ["left"] * len(head)
+    sides = [*sides, *left][: len(head)]
+    lines = _row(_styled(head, "bold"), widths, sides)
     lines.append((StyledSpan("  ".join("─" * each for each in widths), "quiet"),))
     for row in body:
-        lines += _row(row, widths)
+        lines += _row(row, widths, sides)
     return lines
 
 
@@ -200,23 +222,38 @@ def _widths(rows: list[list[list[StyledSpan]]], width: int) -> list[int]:
         for place in range(count)
     ]
     room = width - 2 * (count - 1)
-    if room < NARROWEST_COLUMN * count:
-        return widths if sum(widths) <= room else [0]
+    if sum(widths) <= room:
+        return widths
+    least = [max(_longest_word(row[place]) for row in rows) for place in range(count)]
+    if sum(least) > room:
+        return [0]
     while sum(widths) > room:
-        widest = max(range(count), key=lambda place: widths[place])
-        widths[widest] -= 1
+        wide = [place for place in range(count) if widths[place] > least[place]]
+        widths[max(wide, key=lambda place: widths[place])] -= 1
     return widths
 
 
-def _row(row: list[list[StyledSpan]], widths: list[int]) -> list[tuple[StyledSpan, ...]]:
+def _longest_word(cell: list[StyledSpan]) -> int:
+    """Cells below which a column would break words; those of a path or an address may be broken."""
+    words = _BREAKS.split("".join(span.text for span in cell))
+    return min(MOST_WORD, max(1, *(cells(word) for word in words)))
+
+
+def _row(
+    row: list[list[StyledSpan]], widths: list[int], sides: Sequence[ColumnSide]
+) -> list[tuple[StyledSpan, ...]]:
     columns = [wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     lines: list[tuple[StyledSpan, ...]] = []
     for place in range(max(len(column) for column in columns)):
         spans: list[StyledSpan] = []
-        for column, width in zip(columns, widths, strict=True):
+        for column, width, side in zip(columns, widths, sides, strict=True):
             line = column[place] if place < len(column) else StyledLine(())
+            free = width - cells(line.text)
+            before = {"left": 0, "centre": free // 2, "right": free}[side]
+            if before:
+                spans.append(StyledSpan(" " * before))
             spans += line.spans
-            spans.append(StyledSpan(" " * (width - cells(line.text) + 2)))
+            spans.append(StyledSpan(" " * (free - before + 2)))
         lines.append(tuple(spans[:-1]))
     return lines
 

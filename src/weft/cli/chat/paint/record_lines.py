@@ -33,6 +33,7 @@ from weft.view import (
     count_of,
     step_title,
     steps_of,
+    thousands,
 )
 
 PASTED_LINES = 8
@@ -205,14 +206,6 @@ def turn_end_text(block: TurnEndBlock, width: int) -> str:
 
 def _with_dots(parts: list[str]) -> str:
     return f"· {' · '.join(part for part in parts if part)}"
-
-
-def thousands(count: int) -> str:
-    """`12.3k`, `0.4k`, `42`"""
-    if count < 100:
-        return str(count)
-    # What would be 1000.0k is 1.0M.
-    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"
 
 
 def _question(block: QuestionBlock, width: int) -> list[StyledLine]:

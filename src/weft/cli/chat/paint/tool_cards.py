@@ -4,19 +4,29 @@ matters of the output.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft.cli.chat.paint.card_text import (
     CardText,
     card_text,
     duration,
     lookup_texts,
 )
-from weft.cli.chat.paint.diff_rows import MAX_ROWS, NARROWEST, diff_lines
+from weft.cli.chat.paint.diff_rows import MAX_ROWS, NARROW, NARROWEST, diff_lines
 from weft.cli.chat.paint.path_links import file_link
 from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, line_of, wrapped
 from weft.cli.chat.paint.text_cells import cells, fit, word_wrap
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.sanitize import clean_line
-from weft.view import SUCCESSFUL, AgentEnd, AgentsCard, LookupCard, ToolCard, count_of
+from weft.view import (
+    SUCCESSFUL,
+    AgentEnd,
+    AgentsCard,
+    LookupCard,
+    ToolCard,
+    count_of,
+    finish_sentence,
+)
 
 MARK = "● "
 FIRST_LINES = 1
@@ -163,25 +173,57 @@ def agents_lines(card: AgentsCard, width: int) -> list[StyledLine]:
         (count_of(len(agents), "agent"), ""),
         (f"  {result}" if result else "", "quiet"),
     )
-    room = max((cells(agent_title(agent)) for agent in agents), default=0)
-    titles = min(room, max(12, width // 3))
-    lines = [head]
-    for place, agent in enumerate(agents):
-        branch = "└" if place == len(agents) - 1 else "├"
-        title = fit(agent_title(agent), titles)
-        calls = count_of(agent.calls, "call") if agent.calls else ""
-        pad = " " * (titles - cells(title))
-        lead = f"  {branch} {title}{pad}   {calls}{'   ' if calls else ''}"
-        said = clean_line(agent.text) if agent.reason in SUCCESSFUL else agent.reason
-        lines.append(
-            line_of(
-                (f"  {branch} ", "quiet"),
-                (f"{title}{pad}   ", ""),
-                (f"{calls}   " if calls else "", "quiet"),
-                (fit(said, max(8, width - cells(lead))), "" if is_done else "bad"),
-            )
+    last = len(agents) - 1
+    rows = _agents_in_two_rows if width <= NARROW else _agents_in_one_row
+    edges = ["└" if place == last else "├" for place in range(len(agents))]
+    return [head, *rows(agents, edges, width)]
+
+
+def _agents_in_one_row(
+    agents: Sequence[AgentEnd], edges: Sequence[str], width: int
+) -> list[StyledLine]:
+    titles = min(max(cells(agent_title(agent)) for agent in agents), max(12, width // 3))
+    calls = max(cells(_calls(agent)) for agent in agents)
+    room = max(8, width - titles - calls - 10)
+    return [
+        line_of(
+            (f"  {edge} ", "quiet"),
+            (_padded(fit(agent_title(agent), titles), titles + 3), ""),
+            (_padded(_calls(agent), calls + 3) if calls else "", "quiet"),
+            (fit(_said(agent), room), "" if agent.reason in SUCCESSFUL else "bad"),
         )
+        for agent, edge in zip(agents, edges, strict=True)
+    ]
+
+
+def _agents_in_two_rows(
+    agents: Sequence[AgentEnd], edges: Sequence[str], width: int
+) -> list[StyledLine]:
+    lines = []
+    for agent, edge in zip(agents, edges, strict=True):
+        room = width - 4 - (cells(_calls(agent)) + 3 if agent.calls else 0)
+        calls = f"   {_calls(agent)}" if agent.calls else ""
+        title = fit(agent_title(agent), max(8, room))
+        lines.append(line_of((f"  {edge} ", "quiet"), (title, ""), (calls, "quiet")))
+        stem = "    " if edge == "└" else "  │ "
+        style = "" if agent.reason in SUCCESSFUL else "bad"
+        lines.append(line_of((stem, "quiet"), (fit(_said(agent), width - 4), style)))
     return lines
+
+
+def _padded(text: str, width: int) -> str:
+    return f"{text}{' ' * (width - cells(text))}"
+
+
+def _calls(agent: AgentEnd) -> str:
+    return count_of(agent.calls, "call") if agent.calls else ""
+
+
+def _said(agent: AgentEnd) -> str:
+    """What it reported, or why it reported nothing."""
+    if agent.reason in SUCCESSFUL:
+        return clean_line(agent.text)
+    return finish_sentence(agent.reason, "")
 
 
 def agent_title(agent: AgentEnd) -> str:

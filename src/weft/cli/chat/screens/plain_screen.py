@@ -260,6 +260,9 @@ class PlainScreen(ChatScreen):
     def _prompt(self) -> None:
         self._write("\nYou: " if self._in_words else "\n> ")
 
+    def paint(self, theme: str) -> None:
+        pass  # plain lines have no colours
+
     def copy(self, text: str) -> None:
         raise UsageError("plain lines cannot reach the clipboard; /export writes a file")
 

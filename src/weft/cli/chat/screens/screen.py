@@ -177,6 +177,10 @@ class ChatScreen(Protocol):
         """
         ...
 
+    def paint(self, theme: str) -> None:
+        """Take the colours of this theme from now on."""
+        ...
+
     def copy(self, text: str) -> None:
         """Put text into the clipboard of the user's terminal.
 

@@ -23,7 +23,7 @@ import msgspec
 
 from weft.cli.chat.paint.answer_flow import AnswerFlow
 from weft.cli.chat.paint.text_cells import fit, row_cells
-from weft.cli.chat.paint.theme import PaintTheme
+from weft.cli.chat.paint.theme import PaintTheme, theme_of
 from weft.cli.chat.screens.completion import (
     ChatCompleter,
     OfferedCommand,
@@ -444,6 +444,21 @@ class TerminalScreen(ChatScreen):
             self.notify(str(error))
             return
         done((written or "").rstrip("\n"))
+        self.redraw()
+
+    def paint(self, theme: str) -> None:
+        before = self._theme
+        self._theme = theme_of(
+            os.environ,
+            name=theme,
+            background=before.background,
+            is_unicode=before.is_unicode,
+            folder=before.folder,
+        )
+        self._styles = RowStyles(coloured=self._theme.is_coloured, unicode=before.is_unicode)
+        self._asks_background = theme == "auto" and self._theme.has_rows
+        if self._asks_background:
+            self._write(BACKGROUND_QUERY)
         self.redraw()
 
     def paste_picture(self) -> None:

@@ -7,7 +7,15 @@ from weft.cli.chat.paint.text_cells import cells, fit, tail_rows, word_wrap
 from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.sanitize import clean, clean_line
-from weft.view import LiveArea, RetryNotice, RunningTool, TaskRow, WaitNotice, count_of
+from weft.view import (
+    LiveArea,
+    RetryNotice,
+    RunningTool,
+    TaskRow,
+    WaitNotice,
+    count_of,
+    verb_of,
+)
 
 OUTPUT_ROWS = 4
 THOUGHT_ROWS = 2
@@ -21,26 +29,13 @@ _PREPARING_ROOM = 36
 """Cells that the rest of that line takes: the verb, seconds, and which key stops it."""
 _WAIT_ROOM = 34
 """The same for the line of a turn that waits."""
+_STATE_ROOM = 12
+"""Cells in which what an agent does is worth saying beside its counts."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 STILL = "·"
 FRAMES_PER_SECOND = 8
 _PHASES = {"planning": "Planning", "replanning": "Replanning", "checking": "Checking the step"}
 """What the architect is at, where that says more."""
-_VERBS = {
-    "shell": "Running",
-    "check": "Running",
-    "user_shell": "Running",
-    "user_shell_private": "Running",
-    "read": "Reading",
-    "list": "Listing",
-    "find": "Searching",
-    "grep": "Searching",
-    "edit": "Editing",
-    "multi_edit": "Editing",
-    "write": "Writing",
-    "fetch": "Fetching",
-    "agent": "Agent",
-}
 
 
 class RegionRows:
@@ -89,9 +84,20 @@ class RegionRows:
         for number, (task, label) in enumerate(zip(tasks, labels, strict=True)):
             edge = "└" if number == len(tasks) - 1 else "├"
             gap = " " * (room - cells(label) + 2)
-            progress = fit(clean_line(task.progress), self._width - 4 - room - 2)
-            rows.append(f"  {edge} {label}{gap}{self._styles('quiet', progress)}".rstrip())
+            about = self._task_state(task, self._width - 4 - room - 2)
+            rows.append(f"  {edge} {label}{gap}{self._styles('quiet', about)}".rstrip())
         return rows
+
+    def _task_state(self, task: TaskRow, room: int) -> str:
+        """What it does, and how much it has done where that fits beside it."""
+        doing = clean_line(task.doing)
+        if not doing:
+            return fit(task.tally, room)
+        for tally in (task.tally, task.tally.partition(" · ")[0]):
+            left = room - cells(tally) - 3
+            if tally and left >= min(_STATE_ROOM, cells(doing)):
+                return f"{fit(doing, left)} · {tally}"
+        return fit(doing, room)
 
     # -- the activity line
 
@@ -127,10 +133,11 @@ class RegionRows:
         return self._line([f"Waiting for {short_model(self._live.model)}"], "")
 
     def _line(self, parts: list[str], style: str) -> str:
-        """The parts, and which key stops it; what does not fit goes from the end, the key last."""
+        """The parts, and which key stops it; what does not fit goes from the end, the key last
+        where nothing is wrong."""
         parts = [*parts, "Esc stops"]
         while len(parts) > 1 and cells(" · ".join(parts)) > self._width - 2:
-            parts.pop(-2 if len(parts) > 2 else -1)
+            parts.pop(-2 if len(parts) > 2 and not style else -1)
         text = fit(" · ".join(parts), self._width - 2)
         head, mark, rest = text.partition(" · ")
         shown = self._styles(style, head) + self._styles(style or "quiet", mark + rest)
@@ -235,9 +242,8 @@ class RegionRows:
 def running_text(name: str) -> str:
     """What a running tool does: `Running make`."""
     tool, space, rest = clean_line(name).partition(" ")
-    if tool not in _VERBS:
-        return f"{tool}{space}{rest}"
-    return f"{_VERBS[tool]} {rest}".rstrip()
+    verb = verb_of(tool).capitalize()
+    return f"{verb} {rest}".rstrip() if verb else f"{tool}{space}{rest}"
 
 
 def short_model(model: str) -> str:
@@ -248,7 +254,7 @@ def short_model(model: str) -> str:
 
 def _kind(live: LiveArea) -> str:
     names = {clean_line(tool.name).partition(" ")[0] for tool in live.running.values()}
-    return "command" if all(_VERBS.get(name) == "Running" for name in names) else "tool"
+    return "command" if all(verb_of(name) == "running" for name in names) else "tool"
 
 
 def _task_label(task: TaskRow) -> str:

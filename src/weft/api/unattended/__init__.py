@@ -1,0 +1,1 @@
+"""What a session does with no user there: waits, and prompts that are sent later."""

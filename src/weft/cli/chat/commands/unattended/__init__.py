@@ -1,0 +1,1 @@
+"""The chat's commands for what is done with no user there."""

@@ -1,0 +1,1 @@
+"""Several servers on one database, tried out on this machine."""

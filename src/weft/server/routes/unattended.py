@@ -1,0 +1,91 @@
+"""Operations on what a session does with no user there: waits, and prompts that are sent later."""
+
+from __future__ import annotations
+
+from weft.api import SessionWait
+from weft.events import WaitSubject
+from weft.server.operation import ApiCall, ApiOperation, ChangeBody, session_call
+
+
+class LaterBody(ChangeBody, frozen=True, kw_only=True):
+    """A prompt that is sent later."""
+
+    at: str
+    """`17:00`, ISO 8601 or `+2h`."""
+    prompt: str
+    every: str | None = None
+    """`5m`: again and again, so often."""
+    max_rounds: int | None = None
+    until: str | None = None
+    """No round begins after this time."""
+
+
+class ScheduleBody(LaterBody, frozen=True, kw_only=True):
+    """A prompt that is sent later, in a new session or in one that there is."""
+
+    session_id: str | None = None
+
+
+async def _schedule(call: ApiCall) -> SessionWait:
+    body: ScheduleBody = call.body
+    app = await call.app()
+    if body.session_id is not None:
+        app = await call.parts.projects.home_of(body.session_id)
+    return await app.schedule(**call.fields("input_id"))
+
+
+class WaitBody(ChangeBody, frozen=True, kw_only=True):
+    """What a session waits for."""
+
+    on: WaitSubject
+    until: str | None = None
+    """`17:00`, ISO 8601 or `+2h`: when it is woken at the latest."""
+
+
+UNATTENDED = (
+    session_call(
+        "GET",
+        "/waits",
+        "waits",
+        "What a session waits for: the wait of its turn, and prompts that are to be sent.",
+        answer=list[SessionWait],
+    ),
+    session_call(
+        "POST",
+        "/waits",
+        "wait_for",
+        "Begin a turn that is asleep until something has come.",
+        body=WaitBody,
+        answer=SessionWait,
+        status=201,
+    ),
+    session_call(
+        "DELETE",
+        "/waits/{wait}",
+        "cancel_wait",
+        "End a wait of the turn, or a schedule; true when it had not ended.",
+        answer=bool,
+        path_as={"wait": "id"},
+    ),
+    session_call(
+        "POST",
+        "/schedules",
+        "schedule",
+        "Send a prompt to a session at a time, once or again and again.",
+        body=LaterBody,
+        answer=SessionWait,
+        status=201,
+    ),
+    ApiOperation(
+        method="POST",
+        path="/projects/{project}/schedules",
+        name="schedule_in_project",
+        says="Send a prompt at a time, in a new session of the project or in one that there is.",
+        run=_schedule,
+        body=ScheduleBody,
+        answer=SessionWait,
+        status=201,
+        calls=("app.schedule",),
+        remembers=False,
+    ),
+)

@@ -1,0 +1,72 @@
+"""What a user gives to something that runs when no user is there, and the seal on it.
+
+A log may come from elsewhere (a copied store, another user's): what it says was given counts only
+with a seal that this user's key makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from weft.events import InputScheduled, UnattendedPermission
+from weft.messages import File, Image, Part, Text
+from weft.sha256 import sha256
+from weft.state import SessionState
+
+
+def seal_words(
+    state: SessionState, name: str, given: UnattendedPermission, said: str
+) -> tuple[str, ...]:
+    """What a seal is over: session, project, id, revision, what it is given to, mode and grants."""
+    project = state.about.project_id or state.about.known_path
+    # Neither schedules nor waits have revisions.
+    return (state.session_id, project, name, "0", said, given.mode, *given.grants)
+
+
+def schedule_words(scheduled: InputScheduled) -> str:
+    """A digest of what is sent, and when: the same before and after long parts are stored apart."""
+    about = (
+        [_part_words(part) for part in scheduled.parts],
+        scheduled.options,
+        float(scheduled.due),
+        None if scheduled.every is None else float(scheduled.every),
+        scheduled.max_rounds,
+        None if scheduled.ends is None else float(scheduled.ends),
+    )
+    return sha256(msgspec.json.encode(about, order="deterministic")).hexdigest()
+
+
+def _part_words(part: Part) -> tuple[str, ...]:
+    match part:
+        case Text(text=text, blob=blob):
+            return "text", blob or sha256(text.encode()).hexdigest()
+        case File(name=name, media_type=media_type, text=text, blob=blob):
+            return "file", name, media_type, blob or sha256(text.encode()).hexdigest()
+        case Image(name=name, media_type=media_type, data=data, blob=blob):
+            return "image", name, media_type, blob or sha256(_bytes_of(data)).hexdigest()
+        case _:
+            return "other", sha256(msgspec.json.encode(part)).hexdigest()
+
+
+def _bytes_of(data: str) -> bytes:
+    from base64 import b64decode  # few schedules have images
+
+    try:
+        return b64decode(data)
+    except ValueError:
+        return data.encode()
+
+
+def is_sealed_by(
+    seal: Callable[[Sequence[str]], str],
+    state: SessionState,
+    name: str,
+    given: UnattendedPermission | None,
+    said: str,
+) -> bool:
+    """Whether the holder of the key gave this to what has the id, and says this."""
+    if given is None or not given.seal:
+        return False
+    return seal(seal_words(state, name, given, said)) == given.seal
