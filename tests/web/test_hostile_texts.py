@@ -109,6 +109,8 @@ async def visit(view: PageView, made: dict[str, Any], loom: str) -> None:
             await page.keyboard.press("Control+o")
         for row in await page.locator(".file-row, [role=treeitem], .decisions tr").all():
             await row.click(timeout=5_000)
+        # A row of the tree looks at its turn, and the screens after it would show that one alone.
+        await page.keyboard.press("Escape")
     for address in (
         f"{at}/loom?loom={loom}",
         "#/sessions",
@@ -196,6 +198,7 @@ async def test_no_words_take_the_page_down(plain_world: World, name: str) -> Non
         made = await served.good("POST", "/sessions", {"title": "T"})
         await view.open(made["id"])
         await view.say("Go.")
+        await expect(view.page.locator(".turn .weft .prose")).not_to_be_empty()
         await until_status(await served.app.sessions.get(made["id"]), "idle")
         await view.say("Go on.")
         await expect(view.page.locator(".turn .weft .prose").last).to_have_text("And on.")
