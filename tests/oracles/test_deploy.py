@@ -1,8 +1,9 @@
-"""What `deploy/` offers, judged by Kubernetes' published schemas and by systemd."""
+"""What `deploy/` offers, judged by Kubernetes' published schemas, by systemd and by Prometheus."""
 
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import shutil
@@ -61,6 +62,27 @@ def test_the_unit_is_valid(tmp_path: Path) -> None:
     )
     about_it = [line for line in done.stderr.splitlines() if "weft@" in line]
     assert about_it == []
+
+
+@pytest.mark.process
+def test_the_alerts_and_every_query_of_the_dashboard_are_valid(tmp_path: Path) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("there is no promtool")
+    dashboard = json.loads((DEPLOY / "grafana/weft.json").read_text())
+    queries = [
+        target["expr"].replace("$job", "weft")
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+    ]
+    assert len(queries) >= 15
+    rules = [{"record": f"panel:{number}", "expr": text} for number, text in enumerate(queries)]
+    panels = tmp_path / "panels.yaml"
+    panels.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(panels.read_text().replace("sum by", "sum of"))
+    for file, is_valid in [(DEPLOY / "prometheus/alerts.yaml", 1), (panels, 1), (wrong, 0)]:
+        done = subprocess.run(["promtool", "check", "rules", str(file)], check=False)
+        assert (done.returncode == 0) == bool(is_valid), file.name
 
 
 @pytest.mark.parametrize("file", ["kubernetes/weft.yaml", "systemd/weft@.service"])

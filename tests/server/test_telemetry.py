@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+from pathlib import Path
 
 import anyio
 import pytest
@@ -17,6 +18,7 @@ from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
+DEPLOY = Path(__file__).parents[2] / "deploy"
 LINE = re.compile(r'^[a-z_]+(\{[a-z]+="[^"\\]*"(,[a-z]+="[^"\\]*")*\})? -?[0-9.e+-]+$')
 
 
@@ -41,6 +43,17 @@ async def test_metrics_are_in_the_format_of_prometheus_and_count(plain_world: Wo
     assert float(values["process_resident_memory_bytes"]) > 1_000_000
     typed = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert {name.partition("{")[0] for name in values} <= typed
+
+    named = {file.name: _metrics_in(file) for file in DEPLOY.glob("[gp]r*/*")}
+    assert sorted(named) == ["alerts.yaml", "weft.json"]
+    of_prometheus_itself = {"up"}
+    for names in named.values():
+        assert len(names) > 3
+        assert names - of_prometheus_itself <= typed
+
+
+def _metrics_in(file: Path) -> set[str]:
+    return set(re.findall(r"\b(?:weft|process)_[a-z_]+|\bup\b(?={)", file.read_text()))
 
 
 async def test_metrics_need_the_token(plain_world: World) -> None:
