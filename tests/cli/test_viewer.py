@@ -355,7 +355,7 @@ def test_a_real_terminal_goes_back_to_its_scrollback(
 ) -> None:
     model = weft.script([call("shell", command="seq 1 40")], [text("Counted.")])
     terminal.start("-m", model, "--permission-mode", "bypass", "count")
-    terminal.wait_for("Counted.", "Ran seq 1 40", "· sandbox")
+    terminal.wait_for("Counted.", "Ran seq 1 40", "· 1 call ·", "· sandbox")
     before = terminal.screen(history=True)
     terminal.keys("C-o")
     shown = terminal.wait_for(HINT, "  20")
