@@ -18,6 +18,8 @@ _VERBS = {
 """What happens to a file, before and after it has happened."""
 
 _UNTRACKED = {"ignored": "gitignored"}
+MOST_UNTRACKED = 10
+"""Rows for what is not tracked: the files that do change must stay in view."""
 
 
 class RewoundFile(Protocol):
@@ -54,10 +56,28 @@ def file_rows(plan: RewindReport) -> list[tuple[str, str, str]]:
         for item in plan.files
         if item.action in _VERBS
     ]
+    return [*rows, *_untracked_rows(plan)]
+
+
+def _untracked_rows(plan: RewindReport) -> list[tuple[str, str, str]]:
+    """What is not tracked, folders of one name together: caches stand beside every module."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for path, _, why in (each.partition(": ") for each in plan.left_out):
         # Git's own folder is never tracked; saying so each time would hide what matters.
         if path != ".git/":
-            rows.append((path, f"not tracked ({_UNTRACKED.get(why, why)})", ""))
+            folder = path.rstrip("/").rpartition("/")[2] + "/" if path.endswith("/") else path
+            alike.setdefault((folder, why), []).append(path)
+    rows = [
+        (
+            paths[0] if len(paths) == 1 else f"{folder} in {len(paths)} folders",
+            f"not tracked ({_UNTRACKED.get(why, why)})",
+            "",
+        )
+        for (folder, why), paths in alike.items()
+    ]
+    more = len(rows) - MOST_UNTRACKED
+    if more > 0:
+        rows[MOST_UNTRACKED:] = [(f"{more} more", "not tracked", "")]
     return rows
 
 

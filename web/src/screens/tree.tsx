@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { of, send } from "../api.ts";
 import { deepestTurn, type Lane, type Turn, type TurnTree } from "../state/turns.ts";
+import { untrackedRows } from "../state/untracked.ts";
 import { age, ago, count, money, shortModel } from "../state/words.ts";
 import { attempt, branchAt, go, looking, minute, rewind, route, session, slice, switchBranch, tree } from "../store.ts";
 import { fork } from "../thread/layout.ts";
@@ -406,7 +407,7 @@ function TurnPanel({ known, turn }: { known: TurnTree; turn: Turn }): JSX.Elemen
                     </div>
                   );
                 })}
-                {(plan.value?.left_out ?? []).map((path) => <div key={path} class="rewind-item"><span class="letter">·</span><span class="words"><span>{path}</span><span class="dim">not followed: not restored</span></span></div>)}
+                {untrackedRows(plan.value?.left_out ?? []).map(({ name, why }) => <div key={name} class="rewind-item"><span class="letter">·</span><span class="words"><span>{name}</span><span class="dim">{why ? `not tracked (${why})` : "not tracked"}: stays as it is</span></span></div>)}
               </div>
             ) : null}
           </>
