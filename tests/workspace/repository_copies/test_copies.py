@@ -290,6 +290,25 @@ async def test_settings_of_a_record_that_name_programs_are_left_out(
     assert "ext::" not in (there / ".git" / "config").read_text()
 
 
+async def test_a_remote_that_is_no_name_is_followed_by_no_branch(
+    runner: LocalRunner, tmp_path: Path
+) -> None:
+    project = make_repository(tmp_path / "project")
+    journey = Journey(runner, project)
+    taken = await journey.take()
+    ran = tmp_path / "ran"
+    remote = f"x\n[core]\n\tfsmonitor = touch {ran}\n[x]\n\ty = z"
+    journey.record = msgspec.structs.replace(
+        taken.record,
+        remotes={remote: "https://example.org/x.git"},
+        branches={"main": BranchSource(remote, "refs/heads/main")},
+    )
+    there = await journey.make()
+    git(there, "status")
+    assert not ran.exists()
+    assert "fsmonitor" not in git(there, "config", "--list", "--local")
+
+
 async def test_a_change_of_refs_or_index_shows(tmp_path: Path) -> None:
     project = make_repository(tmp_path / "project")
     repository = find_repository(str(project))

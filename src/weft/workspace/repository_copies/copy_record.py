@@ -110,12 +110,16 @@ def config_text(record: RepositoryRecord) -> str:
     """The `config` of a repository that is made again."""
     lines = ["[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tlogallrefupdates = true\n"]
     lines.append(plain_lines(record.settings))
-    for name, url in sorted(record.remotes.items()):
-        if _REMOTE.fullmatch(name) and is_plain_address(url):
-            fetch = f"+refs/heads/*:refs/remotes/{name}/*"
-            lines.append(f'[remote "{name}"]\n\turl = {_quoted(url)}\n\tfetch = {fetch}\n')
+    remotes = {
+        name: url
+        for name, url in record.remotes.items()
+        if _REMOTE.fullmatch(name) and is_plain_address(url)
+    }
+    for name, url in sorted(remotes.items()):
+        fetch = f"+refs/heads/*:refs/remotes/{name}/*"
+        lines.append(f'[remote "{name}"]\n\turl = {_quoted(url)}\n\tfetch = {fetch}\n')
     for name, source in sorted(record.branches.items()):
-        if source.remote in (".", *record.remotes) and _is_branch(name, source.merge):
+        if source.remote in (".", *remotes) and _is_branch(name, source.merge):
             follows = f"\tremote = {source.remote}\n\tmerge = {_quoted(source.merge)}\n"
             lines.append(f'[branch "{name}"]\n{follows}')
     told = {name: record.user.get(name, "") for name in ("name", "email")}
