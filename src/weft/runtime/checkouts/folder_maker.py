@@ -20,7 +20,13 @@ import msgspec
 
 from weft.errors import FinalToolError
 from weft.events import IncludedFile, LeftOutFile, WorkspaceSaved
-from weft.runtime.snapshots.node_files import NodeFiles, files_now, put_entry, write_files
+from weft.runtime.snapshots.node_files import (
+    NodeFiles,
+    files_now,
+    put_entry,
+    why_not_put,
+    write_files,
+)
 from weft.session.log.stored_line import read_places
 from weft.state import SessionState
 from weft.store import Store
@@ -132,9 +138,12 @@ class FolderMaker:
         wanted = {each.path: str(each.content) for each in files.left_out if each.content}
         lacking = {each.path for each in left}
         asked = {path: content for path, content in wanted.items() if path in lacking}
-        contents = await copy.contents(asked)
-        for path, data in contents.items():
-            put = partial(put_entry, f"{folder}/{path}", files.files[path].mode, data)
+        for path, data in (await copy.contents(asked)).items():
+            found = files.files[path]
+            # Some were left for their names, and not for want of their content.
+            if why_not_put(path, found, files.files, data):
+                continue
+            put = partial(put_entry, f"{folder}/{path}", found.mode, data)
             if not await anyio.to_thread.run_sync(put):
                 lacking.discard(path)
         return [each for each in left if each.path in lacking]

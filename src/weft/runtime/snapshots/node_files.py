@@ -110,7 +110,7 @@ async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftO
     folders: list[str] = []
     for path, found in sorted(files.files.items()):
         data = await stored_content(found, store)
-        why = _why_not_put(path, found, files.files, data)
+        why = why_not_put(path, found, files.files, data)
         if not why:
             why = await threads.run(partial(put_entry, f"{folder}/{path}", found.mode, data))
         if why:
@@ -398,7 +398,8 @@ def _has_place(path: str, files: Mapping[str, FileAt]) -> bool:
             return False
 
 
-def _why_not_put(path: str, found: FileAt, files: Mapping[str, FileAt], data: bytes | None) -> str:
+def why_not_put(path: str, found: FileAt, files: Mapping[str, FileAt], data: bytes | None) -> str:
+    """Why an entry of these files is not put below a folder; empty when it is."""
     # Where the case of names does not count, `.GIT` is a repository too, and git runs programs that
     # it names.
     if not _NEVER.isdisjoint(path.lower().split("/")):
