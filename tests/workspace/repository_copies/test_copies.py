@@ -235,6 +235,21 @@ async def test_an_object_that_is_missing_is_said(runner: LocalRunner, tmp_path: 
         await Journey(runner, project).take()
 
 
+async def test_a_ref_whose_object_is_gone_keeps_nothing_else_from_being_made(
+    runner: LocalRunner, tmp_path: Path
+) -> None:
+    project = make_repository(tmp_path / "project")
+    (project / ".git" / "refs" / "heads" / "broken").write_text(f"{'1' * 40}\n")
+    (project / ".git" / "refs" / "remotes" / "origin").mkdir(parents=True)
+    (project / ".git" / "refs" / "remotes" / "origin" / "HEAD").write_text(
+        "ref: refs/remotes/origin/gone\n"
+    )
+    journey = Journey(runner, project)
+    await journey.take()
+    there = await journey.make()
+    assert git(there, "log", "--format=%H", "main") == git(project, "log", "--format=%H", "main")
+
+
 async def test_a_piece_that_is_gone_is_said(runner: LocalRunner, tmp_path: Path) -> None:
     journey = Journey(runner, make_repository(tmp_path / "project"))
     taken = await journey.take()

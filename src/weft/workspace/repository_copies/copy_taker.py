@@ -149,13 +149,20 @@ class _CopyTaker:
         if len(packs) > MOST_PACKS:
             packs, have = packs[:1], first
         wanted = await self._present(record.object_ids)
+        # A ref that leads to nothing would keep all the others from being made again.
+        there = set(wanted)
+        refs = {name: oid for name, oid in record.refs.items() if oid in there}
         made = await self._pack(wanted, await self._present(have))
         if made:
             packs = (*packs, made)
         # What a ref no longer leads to is packed all the same, and may be built on.
         tips = tuple(sorted({*have, *wanted}))
         return msgspec.structs.replace(
-            record, packs=packs, tips=tips, first_tips=first if first or not made else tips
+            record,
+            refs=refs,
+            packs=packs,
+            tips=tips,
+            first_tips=first if first or not made else tips,
         )
 
     async def _present(self, oids: Collection[str]) -> list[str]:
