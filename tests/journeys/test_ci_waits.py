@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import anyio
@@ -140,6 +141,38 @@ async def test_what_another_user_sealed_is_asked_for(world: World, forge: FakeFo
         session = await app.sessions.get(session_id)
         await until_status(session, "awaiting_permission")
         assert len(forge.asked) == asked
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        ("shell", {"command": "touch stolen"}),
+        ("wait_for", {"ci": "acme/other#77"}),
+    ],
+)
+async def test_what_allowed_it_holds_for_no_call_that_was_put_in_its_place(
+    shared_world: World, forge: FakeForge, forged: tuple[str, dict[str, str]]
+) -> None:
+    world = shared_world
+    session_id = await left_unasked(world)
+    name, args = forged
+    given = json.dumps({"name": name, "args": args}, separators=(",", ":"))[1:-1]
+    was = '"name":"wait_for","args":{"ci":"acme/tool#77"}'
+    with sqlite3.connect(world.base / "weft.db") as store:
+        changed = store.execute(
+            "update facts set body = cast(replace(cast(body as text), ?, ?) as blob)"
+            " where instr(cast(body as text), ?)",
+            (was, given, was),
+        )
+        assert changed.rowcount == 1
+    asked = len(forge.asked)
+    app, _ = opened(world, ScriptedModel(["never"]))
+    async with app:
+        assert await app.host.wake_due() == [session_id]
+        session = await app.sessions.get(session_id)
+        await until_status(session, "awaiting_permission")
+        assert len(forge.asked) == asked
+    assert not (world.project / "stolen").exists()
 
 
 async def test_the_next_wait_needs_a_permission_of_its_own(world: World, forge: FakeForge) -> None:

@@ -470,7 +470,7 @@ class ToolCallBatch:
             return True
         if decision.verdict == "deny":
             return self._denied(ready, f"Denied: {decision.reason}.")
-        if (kept := self._kept_permission(call_uid)) is not None:
+        if (kept := self._kept_permission(ready)) is not None:
             self._permissions[call_uid] = kept
             return True
         match self._env.gate.when_asking:
@@ -495,10 +495,16 @@ class ToolCallBatch:
             case "wait":
                 return await self._user_allows(ready, decision)
 
-    def _kept_permission(self, call_uid: CallUid) -> CallPermission | None:
+    def _kept_permission(self, ready: ReadyCall) -> CallPermission | None:
         """What allowed a wait that another process began, where that holds for it here too."""
-        wait = self._env.journal.state.turn.wait
-        if wait is None or wait.call_uid != call_uid:
+        wait, request = self._env.journal.state.turn.wait, ready.prepared.wait
+        if wait is None or wait.call_uid != ready.call.call_uid:
+            return None
+        # The seal is over what is waited for alone: a log, or a hook, may have put another call in
+        # the place of that one.
+        if request is None or not request.keeps_permission or request.on is None:
+            return None
+        if request.on.place != wait.on.place:
             return None
         is_ours = self._env.gate.is_sealed(wait.wait_id, wait.unattended, wait.on.place)
         return wait.permission if is_ours else None
