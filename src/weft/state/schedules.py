@@ -8,7 +8,9 @@ import msgspec
 
 from weft.events import (
     AnyFact,
+    InputEdited,
     InputPromoted,
+    InputRemoved,
     InputScheduled,
     ScheduleEnded,
     ScheduleFired,
@@ -73,10 +75,22 @@ class PromptSchedules(msgspec.Struct):
             case InputPromoted(entries=entries):
                 for entry_id in entries:
                     self.running = self.queued.pop(entry_id, self.running)
+            case InputEdited(entry_id=entry_id) | InputRemoved(entry_id=entry_id):
+                self._taken_over(entry_id)
             case TurnFinished():
                 self.running = None
             case _:
                 pass
+
+    def _taken_over(self, entry_id: EntryId) -> None:
+        """A round that waits is no round any more: its words are others, and what was given to it
+        was given to those that the schedule says.
+        """
+        scheduled = self.queued.pop(entry_id, None)
+        known = None if scheduled is None else self.open.get(scheduled.schedule_id)
+        if known is not None and known.entry_id == entry_id:
+            changed = msgspec.structs.replace(known, entry_id=None)
+            self.open[known.scheduled.schedule_id] = changed
 
     def _fired(self, fact: ScheduleFired) -> None:
         known = self.open.get(fact.schedule_id)
