@@ -7,6 +7,7 @@ import pytest
 from tests.support.waiting_turns import open_world
 from tests.support.world import World, crash, facts, until, until_idle, until_status
 from weft.api.session import Session
+from weft.api.unattended.waits import all_waits
 from weft.errors import UsageError
 from weft.events import (
     InputQueued,
@@ -304,6 +305,21 @@ async def test_what_another_user_has_sealed_does_not_begin(world: World) -> None
         assert await facts(session, TurnStarted) == []
 
 
+async def test_a_key_that_cannot_be_read_hides_nothing_that_waits(world: World) -> None:
+    session_id = await left(world)
+    [key] = world.base.rglob("unattended.key")
+    whole = key.read_bytes()
+    key.write_bytes(b"")
+    world.clock.advance(HOUR)
+    app, _ = open_world(world, ScriptedModel(["sent"]))
+    async with app:
+        assert [each.is_sealed for each in await all_waits(app.host)] == [False]
+        assert await app.host.wake_due() == []
+        key.write_bytes(whole)
+        world.clock.advance(HOUR)
+        assert await app.host.wake_due() == [session_id]
+
+
 async def test_an_older_program_does_not_open_what_it_could_not_send(world: World) -> None:
     session_id = await left(world)
     app, _ = open_world(world, ScriptedModel(["never"]))
@@ -330,6 +346,7 @@ async def test_a_fork_is_sent_nothing(world: World) -> None:
         ({"at": "2001-01-01"}, "that time is over"),
         ({"at": "+400d"}, "within a year"),
         ({"at": "+1m", "every": 1}, "at least 10 seconds apart"),
+        ({"at": "+1m", "every": "9" * 400 + "d"}, "more time than there is"),
         ({"at": "+1m", "prompt": " "}, "message is empty"),
         ({"at": "+1m", "every": "5m", "max_rounds": 0}, "max_rounds is 1 or more"),
         ({"at": "+2h", "every": "5m", "until": "+1h"}, "ends before its first round"),

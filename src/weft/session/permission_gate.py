@@ -75,8 +75,8 @@ class SessionPermissionGate(PermissionGate):
         self._inherited = inherited
         self._protects = protects
         self._seal = seal
-        self._sealed: dict[tuple[str, str, str, tuple[str, ...], str], bool] = {}
-        """Which permissions were found to be sealed by this user."""
+        self._sealed: set[tuple[str, str, str, tuple[str, ...], str]] = set()
+        """Permissions that were found to be sealed by this user."""
         self._round: tuple[InputScheduled, str] | None = None
         """The round that was asked about last, and what its seal has to be over."""
 
@@ -175,11 +175,14 @@ class SessionPermissionGate(PermissionGate):
         """Whether the user of this machine gave this to what has this id and says this."""
         if self._seal is None or given is None:
             return False
-        # Each call of a round asks: the answer is kept, and of another permission is another.
+        # Each call of a round asks: a yes is kept, and of another permission is another.  A no may
+        # be for want of a key, which can come back.
         key = (name, said, given.mode, given.grants, given.seal)
         if key not in self._sealed:
-            self._sealed[key] = is_sealed_by(self._seal, self.state, name, given, said)
-        return self._sealed[key]
+            if not is_sealed_by(self._seal, self.state, name, given, said):
+                return False
+            self._sealed.add(key)
+        return True
 
     def _marked(self, action: ToolAction) -> ToolAction:
         """The action, protected also where that is not for the name of its target."""

@@ -25,7 +25,10 @@ def duration_of(words: str) -> float:
     parts = _PART.findall(given)
     if not parts or "".join(number + unit for number, unit in parts) != given:
         raise UsageError(f"{words!r:.60} is no length of time: write 30s, 5m, 1h30m or 2d")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not math.isfinite(seconds):
+        raise UsageError(f"{words!r:.60} is more time than there is")
+    return seconds
 
 
 def shown_duration(seconds: float) -> str:

@@ -35,7 +35,7 @@ def _arguments_of(on: WaitSubject, until: float | None) -> dict[str, Any]:
         case "file" | "ci":
             named = on.place
         case "port":
-            named = int(on.place) if on.place.isdecimal() else 0
+            named = int(on.place) if on.place.isdecimal() and len(on.place) < 6 else 0
         case _:
             raise BadArguments(
                 f"nothing waits for {on.kind!r:.40}: it is time, command, agent, file, port or ci"
