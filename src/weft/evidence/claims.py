@@ -160,6 +160,17 @@ _SOME: Final = re.compile(
     re.I,
 )
 _ALL: Final = re.compile(r"\b(?:all|whole|full|entire|complete|every|everything)\b", re.I)
+_ALONG: Final = re.compile(
+    r"\b(?:including|includes?|incl|also|as well as|among|amongst|plus|especially|notably|such as|"
+    r"together with|with|and the)\b",
+    re.I,
+)
+"""What is named behind one of these is a part of what is spoken of, and not all of it."""
+_LIMITS: Final = (
+    r"\b(?:in|of|under|from|for|inside|within|below|all|every)\s+"
+    r"(?:(?:the|my|our|new|file|files|folder|module|package|class|suite)\s+)*[`'\"]?$"
+)
+"""What stands before a name that says of which all is spoken."""
 _FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
 _NAMED: Final = re.compile(
     r"`([^`\n]{1,200})`|((?:[\w.-]+/)+[\w.-]+|\b\w+\.(?:py|ts|tsx|js|jsx|go|rs|rb|java|c|cc|cpp|h|"
@@ -183,6 +194,8 @@ class AnswerClaim(msgspec.Struct, frozen=True, kw_only=True):
     """It speaks of all there is, not of some tests."""
     named: tuple[str, ...] = ()
     """Files, tests and names in it."""
+    limits: tuple[str, ...] = ()
+    """Those of them that say of what it speaks, and do not stand beside all the rest."""
     count: int | None = None
     """How many it says passed."""
 
@@ -295,8 +308,24 @@ def _checked(kind: ClaimKind, clause: str) -> AnswerClaim:
         text=clause,
         is_whole=not is_some,
         named=named,
+        limits=_limits(clause, named),
         count=_counted(clause) if kind == "test" else None,
     )
+
+
+def _limits(clause: str, named: tuple[str, ...]) -> tuple[str, ...]:
+    """The names without those that stand beside the rest: `all tests, including x`."""
+    is_all, along = bool(_ALL.search(clause)), _ALONG.search(clause)
+    found: list[str] = []
+    for name in named:
+        at = clause.find(name)
+        if along is not None and along.end() <= at:
+            continue
+        is_of = re.search(_LIMITS, clause[:at], re.I) is not None
+        is_subject = re.match(r"`?\s+(?:tests?|suite|specs?)\b", clause[at + len(name) :], re.I)
+        if not is_all or is_of or is_subject:
+            found.append(name)
+    return tuple(found)
 
 
 def _counted(clause: str) -> int | None:

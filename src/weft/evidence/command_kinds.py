@@ -13,18 +13,19 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from weft.data_tables import read_table
+from weft.evidence.shell_effects import ASSIGNMENT, changes_shell, is_odd_setting, place_after
 
 CheckKind: TypeAlias = Literal["test", "build", "lint", "types", "format"]
 LONGEST_COMMAND: Final = 4_000
 """Characters of a command that are looked at."""
 _BETWEEN: Final = "|;&()"
 _COMMITTED: Final = re.compile(r"^\[[^\]\n]*?([0-9a-f]{7,64})\] ", re.MULTILINE)
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _PYTHON: Final = re.compile(r"python[\d.]*")
 _BEFORE: Final = frozenset({"env", "time", "command", "exec", "nohup", "sudo", "npx", "bunx"})
 """Programs that run what follows, and end as it does."""
@@ -55,6 +56,9 @@ _WITH_VALUE: Final = {
 """Options before the words that take a word of their own, by program."""
 _OPEN_WORDS: Final = re.compile(r"[$`*?\[{~<>!\\]|\n")
 """What the shell makes something else of, so that the text does not say what runs."""
+_COMMENT: Final = re.compile(r"(?:^|[\s|;&()])#")
+_QUOTED_OPERATOR: Final = re.compile(r"""(['"])[|;&()]+\1""")
+"""A word that a reader of words takes for an operator, and bash does not."""
 _QUIET_TAIL: Final = re.compile(r"\s*2>\s*&1\s*$")
 _HARMLESS: Final = frozenset(
     {
@@ -72,7 +76,8 @@ _HARMLESS: Final = frozenset(
 )
 """Words that change how a check talks, not what it looks at."""
 _WHOLE: Final = frozenset({".", "./", "./...", "...", "//...", "src", "src/", "tests", "tests/"})
-"""Places that are all there is to look at, in most projects; `tests` for a test runner."""
+"""Places that are all there is to look at, in most projects; `tests` for test runners alone, and
+`src` for all others."""
 _NUMBERED: Final = re.compile(r"-j\d*|-n(?:auto|\d+)|--maxfail=\d+|-x|--jobs=\d+|\d+")
 _LOOKS: Final = frozenset({"echo", "printf", "true", ":", "ls", "pwd", "cat", "head", "tail", "wc"})
 """Programs that change no file of the project."""
@@ -80,22 +85,12 @@ _FORMAT_LOOKS: Final = frozenset(
     {"--check", "--check-only", "-c", "--diff", "--check-formatted", "--verify-no-changes", "-l"}
 )
 """Words with which a formatter only looks."""
-_PLAIN_SETTINGS: Final = frozenset(
-    {
-        *("CI", "NODE_ENV", "FORCE_COLOR", "NO_COLOR", "TERM", "RUST_BACKTRACE", "PYTHONPATH"),
-        *("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONUTF8", "LANG", "LC_ALL", "TZ"),
-        *(
-            "MIX_ENV",
-            "RAILS_ENV",
-            "DJANGO_SETTINGS_MODULE",
-            "COLUMNS",
-            "DEBUG",
-            "CGO_ENABLED",
-            "RUSTFLAGS",
-        ),
-    }
-)
-"""Variables that say nothing of which tests are run."""
+_ALL_FILES: Final = frozenset({"--all-files", "-a"})
+_VERDICT_WORDS: Final = {
+    "gofmt": frozenset({"-w"}),
+    "prettier": frozenset({"--check", "-c", "--list-different", "-l", "--write", "-w"}),
+}
+"""Of formatters that end with 0 whatever they find, the words with which that says something."""
 _MAKE_PLAIN: Final = frozenset({"-s", "--silent", "--quiet", "-B", "--no-print-directory", "-j"})
 """Options of make with which it still makes everything and minds errors."""
 _NO_TESTS: Final = frozenset({"-DskipTests", "-Dmaven.test.skip=true", "-x", "test"})
@@ -150,6 +145,8 @@ def checks_in(command: str, root: str = "") -> tuple[CheckCommand, ...]:
     line = _QUIET_TAIL.sub("", command.strip())
     if len(line) > LONGEST_COMMAND or _OPEN_WORDS.search(line):
         return ()
+    if _COMMENT.search(line) or _QUOTED_OPERATOR.search(line):
+        return ()
     try:
         words = _split(line)
     except ValueError:  # a quote without an end
@@ -160,7 +157,7 @@ def checks_in(command: str, root: str = "") -> tuple[CheckCommand, ...]:
     place: tuple[str, ...] = ()
     for part in _between(words, "&&"):
         if part[:1] == ["cd"]:
-            place = tuple(word for word in part[1:] if word.rstrip("/") not in (".", root))
+            place = place_after(part, place, root)
             continue
         check = _check_of(part, place, root)
         if _may_write(part, check):
@@ -168,6 +165,8 @@ def checks_in(command: str, root: str = "") -> tuple[CheckCommand, ...]:
             found.clear()
         if check is not None:
             found.append(check)
+        if changes_shell(part):
+            place = (*place, " ".join(part))
     return tuple(found)
 
 
@@ -184,22 +183,37 @@ def _check_of(part: list[str], place: tuple[str, ...], root: str) -> CheckComman
     if kind is None:
         return None
     name = _name(own[0])
-    settings = [word for word in part if _ASSIGNMENT.match(word) and word not in own]
-    odd = [word for word in settings if word.partition("=")[0] not in _PLAIN_SETTINGS]
+    odd = [word for word in part if word not in own and is_odd_setting(word)]
     narrow = (*odd, *(word for word in rest if word != root and _may_narrow(word, kind, name)))
-    return CheckCommand(kind=kind, program=name, text=" ".join(own), narrow=(*place, *narrow))
+    narrow = (*place, *narrow, *_narrow_unasked(name, rest))
+    return CheckCommand(kind=kind, program=name, text=" ".join(own), narrow=narrow)
+
+
+def _narrow_unasked(name: str, rest: Sequence[str]) -> tuple[str, ...]:
+    """How a program looks at less than all, or says less than whether it is right, where no word
+    tells it to do more.
+    """
+    if name == "go" and not any("..." in word for word in rest):
+        return (".",)  # one package
+    if name == "pre-commit" and _ALL_FILES.isdisjoint(rest):
+        return ("staged files",)
+    wanted = _VERDICT_WORDS.get(name)
+    return ("no --check",) if wanted is not None and wanted.isdisjoint(rest) else ()
 
 
 def _may_narrow(word: str, kind: CheckKind, name: str) -> bool:
     if word == "--quiet" and name == "eslint":
         return True  # it keeps warnings back
+    if name == "pre-commit" and word in _ALL_FILES:
+        return False
     if word in _HARMLESS or _NUMBERED.fullmatch(word):
         return False
     if word in ("-n", "auto") and name in ("pytest", "py.test"):
         return False  # in how many processes
     if kind == "build" and (word in _NO_TESTS or word.rstrip("/") == "build"):
         return False  # `build` is where CMake and Meson build
-    return not (word in _WHOLE and (kind != "test" or word not in ("src", "src/")))
+    others = ("src", "src/") if kind == "test" else ("tests", "tests/")
+    return word not in _WHOLE or word in others
 
 
 def _kind_of(part: Sequence[str]) -> tuple[CheckKind | None, list[str], list[str]]:
@@ -222,7 +236,11 @@ def _kind_of(part: Sequence[str]) -> tuple[CheckKind | None, list[str], list[str
     # `test:unit` is one of several scripts.
     parted = [word for word in behind[: len(best.words)] if ":" in word]
     before = words[1 : len(words) - len(behind)]
-    odd = [word for word in before if not _is_plain(name, word)]
+    odd = [
+        f"{option} {word}" if word in _WHOLE else word  # all of a folder is not all there is
+        for option, word in pairwise(["", *before])
+        if not _is_plain(name, word, option)
+    ]
     return best.kind, words, [*odd, *parted, *behind[len(best.words) :]]
 
 
@@ -233,8 +251,12 @@ def _fits(row: _KindRow, words: Sequence[str]) -> bool:
     return all(word in wanted or word.partition(":")[0] in wanted for word, wanted in pairs)
 
 
-def _is_plain(name: str, word: str) -> bool:
-    """Whether an option before the words changes nothing of what is looked at."""
+def _is_plain(name: str, word: str, option: str) -> bool:
+    """Whether an option before the words, or the value of the option before it, changes nothing of
+    what is looked at.
+    """
+    if option in _values_of(name):
+        return word in (".", "./") or (option == "-j" and word.isdecimal())
     if name == "make" and (word in _MAKE_PLAIN or re.fullmatch(r"-j\d+", word)):
         return True
     return word in _values_of(name) or word.startswith("+") or (
@@ -254,7 +276,7 @@ def _behind_options(name: str, words: Sequence[str]) -> list[str]:
     at = 1
     while at < len(words):
         word = words[at]
-        if word in first or not (word.startswith(("-", "+")) or _ASSIGNMENT.match(word)):
+        if word in first or not (word.startswith(("-", "+")) or ASSIGNMENT.match(word)):
             break
         at += 2 if word in takes_value else 1
     return list(words[at:])
@@ -270,7 +292,7 @@ def _own_words(part: Sequence[str]) -> list[str]:
 
 def _words_before(name: str, words: Sequence[str]) -> int:
     """How many words at the beginning only run what follows them."""
-    if _ASSIGNMENT.match(words[0]) or name in _BEFORE:
+    if ASSIGNMENT.match(words[0]) or name in _BEFORE:
         return 1
     if len(words) < 2:
         return 0

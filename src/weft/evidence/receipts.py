@@ -34,6 +34,7 @@ _DEFINES: Final = re.compile(
     r"^\s*(?:export\s+|default\s+|pub(?:\([\w:]+\))?\s+|public\s+|private\s+|protected\s+|static\s+|"
     r"async\s+|abstract\s+|final\s+|unsafe\s+|inline\s+)*"
     r"(?:def|class|function|func|fn|struct|enum|trait|interface|type|const|let|var|val|module)\s+"
+    r"(?:\([^)]*\)\s*)?([A-Za-z_$][\w$]*)"
 )
 _LONGEST_SHOWN: Final = 100
 
@@ -133,7 +134,7 @@ def _why_not_covered(run: CommandRun, claim: AnswerClaim, runs: EvidenceRuns) ->
     if not narrow:
         return ""
     written = () if claim.is_whole else runs.written_in_turn
-    if _is_about(narrow, claim.named, written):
+    if _is_about(narrow, claim.limits, written):
         return ""
     return f"{_shown(run)} ended with 0, but it may cover a part only"
 
@@ -175,7 +176,8 @@ def _judged_search(claim: AnswerClaim, runs: EvidenceRuns, tree: str | None) -> 
     last = about[-1]
     if not last.is_complete:
         return _of_search(claim, "amber", "it did not look at all of the project", last)
-    open_hits = [hit for hit in last.hits if not _is_accounted(hit, claim, runs.written_in_turn)]
+    written = runs.written_in_turn
+    open_hits = [hit for hit in last.hits if not _is_accounted(hit, claim, names, written)]
     if open_hits:
         path, line, _ = open_hits[0]
         more = f" and {len(open_hits) - 1} more" if len(open_hits) > 1 else ""
@@ -202,14 +204,25 @@ def _looks_for(pattern: str, name: str) -> bool:
 
 
 def _is_accounted(
-    hit: tuple[str, int, str], claim: AnswerClaim, written: Sequence[WrittenText]
+    hit: tuple[str, int, str],
+    claim: AnswerClaim,
+    names: Collection[str],
+    written: Sequence[WrittenText],
 ) -> bool:
     """A hit that the answer names, that the turn wrote itself, or that is the definition."""
     path, line, text = hit
-    if path in claim.named or f"{path}:{line}" in claim.named or _DEFINES.match(text):
+    if path in claim.named or f"{path}:{line}" in claim.named or _only_defines(text, names):
         return True
     bare = text.strip()
     return any(each.path.endswith(path) and bare and bare in each.text for each in written)
+
+
+def _only_defines(line: str, names: Collection[str]) -> bool:
+    """Whether a line defines what is looked for, and does not use it: `const x = name()` does."""
+    found = _DEFINES.match(line)
+    if found is None or found[1] not in {name.rsplit(".", 1)[-1] for name in names}:
+        return False
+    return re.search(rf"(?<![\w$]){re.escape(found[1])}(?![\w$])", line[found.end() :]) is None
 
 
 def _all_of(runs: EvidenceRuns) -> list[CommandRun]:

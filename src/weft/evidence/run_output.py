@@ -28,9 +28,11 @@ _LEFT_OUT: Final = re.compile(r"\b([1-9]\d*) deselected\b|^\s*(\S+): SKIP\b", re
 _NOTHING: Final = re.compile(
     r"\bno tests? (?:ran|found|were found|to run|files?)\b|\[no test files\]|:test NO-SOURCE\b|"
     r"\bis up to date\b|\bnothing to be done\b|\bcollected 0 items\b|\b(?:ran|running) 0 tests\b|"
-    r"\bmissing script\b|\bno spec files found\b",
+    r"\bmissing script\b|\bno spec files found\b|\b\d+ tests? collected\b|"
+    r"\bcollected \d+ items?\b|\b[1-9]\d* (?:skipped|xfailed|pending|todo)\b",
     re.I,
 )
+_ALL_SKIPPED: Final = re.compile(r"\bran (\d+) tests?\b.*\bskipped=\1\b", re.I | re.S)
 _RAN: Final = re.compile(
     r"\b[1-9]\d*\s+(?:tests?\s+)?(?:passed|passing|ok|examples?)\b|^ok\s+\S+\s+[\d(]|"
     r"\bran [1-9]\d* tests?\b|\btests run: [1-9]",
@@ -87,6 +89,8 @@ def _why_contradicted(run: CommandRun) -> str:
             return f"its output says “{found[0].strip()}”"
         if (nothing := _NOTHING.search(run.output)) and not _RAN.search(run.output):
             return f"its output says “{nothing[0].strip()}”"
+        if _ALL_SKIPPED.search(run.output):
+            return "its output says that all of them were skipped"
     else:
         problems = _PROBLEMS if run.kind == "lint" else _ERRORS
         if found := problems.search(run.output):
