@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hostile_git import commit_all, make_repository
+from weft.errors import UsageError
 from weft.events import LeftOutFile
 from weft.ids import BlobId, SessionId
 from weft.runtime.checkouts.folder_maker import FolderMaker
@@ -64,3 +65,14 @@ async def test_what_comes_from_the_objects_is_put_nowhere_else(tmp_path: Path, n
     assert not (top / ".hg").exists()
     assert (top / "fine.txt").read_text() == TEXT
     assert name in {each.path for each in left}
+
+
+async def test_what_a_process_that_was_killed_left_unfinished_is_removed(tmp_path: Path) -> None:
+    home = tmp_path / "ses_1"
+    for name in (".new-1-abcd", "1"):
+        (home / name / "project").mkdir(parents=True)
+        (home / name / "project" / "a.txt").write_text("x")
+    state = SessionState(session_id=SessionId("ses_1"))
+    with pytest.raises(UsageError, match="nothing of this session's files"):
+        await FolderMaker(state, MemoryStore(), LocalRunner(), home).make()
+    assert [path.name for path in home.iterdir()] == ["1"]

@@ -37,6 +37,7 @@ from weft.workspace.repository_copies.copy_record import RepositoryRecord
 
 SCRATCH: Final = ".git-calls"
 """Where git's stand-ins lie while it is called."""
+_UNFINISHED: Final = ".new-"
 KEPT: Final = 2
 """Folders of one session that are kept, the newest: the others are what it left here earlier."""
 
@@ -66,12 +67,13 @@ class FolderMaker:
         self._left: dict[str, LeftOutFile] = {}
 
     async def make(self) -> MadeFolder:
-        """Make it.
+        """Make it; of one session, one at a time (the caller has its lock).
 
         Raises:
             FinalToolError, UsageError, OSError: it cannot be made.
         """
-        new = self._home / f".new-{os.getpid()}-{secrets.token_hex(4)}"
+        new = self._home / f"{_UNFINISHED}{os.getpid()}-{secrets.token_hex(4)}"
+        await anyio.to_thread.run_sync(_remove_unfinished, self._home)
         await anyio.to_thread.run_sync(partial(os.makedirs, new, 0o700))
         try:
             below = await self._fill(new)
@@ -181,6 +183,12 @@ class FolderMaker:
             source=source_of(self._state),
             left_behind=tuple(self._left.values()),
         )
+
+
+def _remove_unfinished(home: Path) -> None:
+    """Remove what a process left that was killed while it made a folder."""
+    for left in home.glob(f"{_UNFINISHED}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def top_name(path: str, inside: str) -> str:
