@@ -79,3 +79,29 @@ def test_it_holds_as_the_log_has_it() -> None:
 )
 def test_it_holds_for_nothing_else(changed: dict[str, Any]) -> None:
     assert not is_sealed(msgspec.structs.replace(sealed(), **changed))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mode": "bypass"},
+        {"mode": "accept_edits"},
+        {"grants": ("shell(make)", "shell(rm *)")},
+        {"grants": ()},
+        {"mode": "autoshell(make)", "grants": ()},
+        {"seal": ""},
+    ],
+)
+def test_what_was_given_is_neither_more_nor_less(changed: dict[str, Any]) -> None:
+    scheduled = sealed()
+    assert scheduled.permission is not None
+    given = msgspec.structs.replace(scheduled.permission, **changed)
+    assert not is_sealed(msgspec.structs.replace(scheduled, permission=given))
+
+
+def test_it_holds_in_no_other_project() -> None:
+    scheduled = sealed()
+    state = SessionState(session_id=SessionId("ses_1"))
+    state.about.project_id = "prj_other"
+    said = schedule_words(scheduled)
+    assert not is_sealed_by(seal, state, scheduled.schedule_id, scheduled.permission, said)
