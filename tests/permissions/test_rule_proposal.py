@@ -29,6 +29,12 @@ from weft.permissions.shell.rule_proposal import proposed_patterns
         ("rails runner x", ("rails runner x",)),
         ("npm install left-pad", ("npm install left-pad",)),
         ("gcloud compute list", ("gcloud compute list *",)),
+        # Behind what a star would leave open there is still a word that says what is done.
+        ("gcloud compute instances list", ("gcloud compute instances list",)),
+        ("doctl compute droplet list", ("doctl compute droplet list",)),
+        ("aws ec2 describe-instances", ("aws ec2 describe-instances *",)),
+        ("aws s3 ls bucket", ("aws s3 ls bucket",)),
+        ("mongo --eval x", ("mongo --eval x",)),
         ("heroku run x", ("heroku run x",)),
         ("systemctl restart x", ("systemctl restart x",)),
         ("gh repo view x", ("gh repo view *",)),

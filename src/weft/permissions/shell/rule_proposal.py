@@ -16,7 +16,12 @@ from typing import Final
 from weft.permissions.shell.parts import ShellPart, read_program
 from weft.permissions.shell.patterns import compile_pattern, why_not_covered
 from weft.permissions.shell.read_only import NotReadOnly, read_only_use
-from weft.permissions.shell.tables import CHANGING_PROGRAMS, code_rows, wrapper_rows
+from weft.permissions.shell.tables import (
+    CHANGING_PROGRAMS,
+    code_rows,
+    is_known,
+    wrapper_rows,
+)
 
 _WITH_SUBCOMMANDS: Final = frozenset(
     """
@@ -54,7 +59,7 @@ _MEANS_MUCH: Final = frozenset(
 """Words behind which another word is another program, package, process or machine."""
 _TASKS: Final = frozenset({"npm run", "pnpm run", "yarn run", "cargo run", "dotnet run"})
 """What runs the project's own program or task, which the line names or which is only one."""
-_WORD: Final = re.compile(r"[a-z][a-z-]*")
+_WORD: Final = re.compile(r"[a-z][a-z0-9-]*")
 _MOST_WORDS: Final = 3
 
 
@@ -114,7 +119,12 @@ def _with_star(texts: Sequence[str]) -> str:
         return ""
     size = _size(texts)
     begin = texts[:size]
-    if len(begin) < size or any(text.startswith("-") for text in begin) or name in _TARGETS:
+    if (
+        not size
+        or len(begin) < size
+        or any(text.startswith("-") for text in begin)
+        or name in _TARGETS
+    ):
         return ""
     is_task = " ".join(begin[:2]) in _TASKS
     if name != "git" and not is_task and not _MEANS_MUCH.isdisjoint(begin):
@@ -123,15 +133,17 @@ def _with_star(texts: Sequence[str]) -> str:
 
 
 def _size(texts: Sequence[str]) -> int:
-    """How many words say what a command does."""
+    """How many words say what a command does; 0 where that is not known."""
     name = texts[0]
     if name in _WITH_SUBCOMMANDS:
         return 2 + (" ".join(texts[:2]) in _DEEPER)
     if name in _ONE_PURPOSE:
         return 1
     # What is not known may have subcommands, of which each is something else.
-    words = takewhile(_WORD.fullmatch, texts[1:_MOST_WORDS])
-    return 1 + sum(1 for _ in words) if len(texts) > 1 else 1
+    size = 1 + sum(1 for _ in takewhile(_WORD.fullmatch, texts[1:]))
+    # `instances list` and `instances delete` are two things, and so may `--eval x` be any.
+    has_option = size == 1 and texts[1:] and texts[1].startswith("-") and not is_known(name)
+    return 0 if size > _MOST_WORDS or has_option else size
 
 
 def _covers(pattern: str, part: ShellPart, root: str) -> bool:
