@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -37,6 +37,8 @@ _OPEN: Final = re.compile(r"\$\{[A-Za-z]+:(?!-)[^}]*\}|\{(?:env|file):[^}]*\}")
 """What another agent would fill in."""
 _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _LAST_COMMA: Final = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+
+_Kind = TypeVar("_Kind", str, list[Any], dict[str, Any])
 
 
 class ForeignEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +120,10 @@ def _plain_json(text: str) -> str:
 
 
 def _read(name: str, written: dict[str, Any]) -> ForeignEntry:
-    entry = _each_text(_translated(dict(written)), _filled)
+    try:
+        entry = _each_text(_translated(dict(written)), _filled)
+    except (ValueError, OverflowError) as error:
+        return ForeignEntry(name=name, entry={}, problem=f"its entry is not right: {error}")
     unused = tuple(key for key in entry if key not in _OURS and not restricting_key({key: 1}))
     kept = {key: value for key, value in entry.items() if key not in unused}
     left = _OPEN.search(json.dumps(kept))
@@ -149,16 +154,31 @@ def _translated(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _add_lent(entry: dict[str, Any]) -> None:
     """What Codex takes out of the environment, which an entry of ours names."""
-    headers = dict(entry.pop("http_headers", None) or entry.get("headers") or {})
-    for name, variable in (entry.pop("env_http_headers", None) or {}).items():
-        headers[name] = f"${{{variable}}}"
-    if token := entry.pop("bearer_token_env_var", None):
+    own = entry.pop("http_headers", None) or entry.get("headers")
+    headers = dict(_as(dict, own, "headers"))
+    for name, variable in _as(dict, entry.pop("env_http_headers", None), "headers").items():
+        headers[name] = f"${{{_as(str, variable, 'a variable')}}}"
+    if token := _as(str, entry.pop("bearer_token_env_var", None), "bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{token}}}"
-    lent = {name: f"${{{name}}}" for name in entry.pop("env_vars", None) or ()}
+    names = _as(list, entry.pop("env_vars", None), "env_vars")
+    lent = {name: f"${{{name}}}" for name in names if _as(str, name, "a variable")}
     if headers:
         entry["headers"] = headers
     if lent:
-        entry["env"] = {**(entry.get("env") or {}), **lent}
+        entry["env"] = {**_as(dict, entry.get("env"), "env"), **lent}
+
+
+def _as(kind: type[_Kind], value: Any, what: str) -> _Kind:
+    """A value of this kind; an empty one where none is given.
+
+    Raises:
+        ValueError: it is of another kind.
+    """
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise ValueError(f"{what} cannot be {json.dumps(value)[:40]}")
+    return value
 
 
 def _filled(text: str) -> str:
