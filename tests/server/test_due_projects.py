@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.world import World, crash, facts, until_idle
 from weft.app import App
+from weft.errors import UsageError
 from weft.events import ScheduleFired
 from weft.providers.scripted import ScriptedModel
 from weft.server.due.due_projects import AGAIN_SECONDS, DueProjects
@@ -74,3 +75,31 @@ async def test_a_folder_that_is_not_here_is_left_alone_for_a_while(plain_world: 
         plain_world.clock.advance(AGAIN_SECONDS)
         assert await due.look() == [folder]
         await (await projects.at(folder)).aclose()
+
+
+class EndOfTest(Exception):
+    """Ends a loop that never returns."""
+
+
+@pytest.mark.parametrize("error", [OSError("too many open files"), UsageError("no key")])
+async def test_a_look_that_fails_is_not_the_end_of_the_server(
+    plain_world: World, error: Exception
+) -> None:
+    looks: list[int] = []
+
+    class FailingLook(DueProjects):
+        async def look(self) -> list[str]:
+            looks.append(len(looks))
+            if len(looks) == 1:
+                raise error
+            return []
+
+    async def sleep(seconds: float) -> None:
+        del seconds
+        if len(looks) == 2:
+            raise EndOfTest
+
+    main = opener(plain_world)(str(plain_world.project))
+    async with main:
+        with pytest.raises(EndOfTest):
+            await FailingLook(ServedProjects(main, opener(plain_world)), sleep=sleep).run()

@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 
 from weft.api import SessionRow
-from weft.errors import Owned, StoreError, WeftError
+from weft.errors import Owned, WeftError
 from weft.ids import SessionId
 from weft.server.projects import ServedProjects, project_key
 
@@ -53,8 +53,9 @@ class DueProjects:
             try:
                 if self._accepts():
                     await self.look()
-            except StoreError:
-                logger.warning("the store could not be asked what is due", exc_info=True)
+            except (WeftError, OSError):
+                # With the next look it may be there again: the store, or a free descriptor.
+                logger.warning("it could not be found out what is due", exc_info=True)
 
     async def look(self) -> list[str]:
         """Open the projects of what is due and have it go on; returns which were opened."""
