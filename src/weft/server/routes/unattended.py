@@ -30,7 +30,7 @@ async def _schedule(call: ApiCall) -> SessionWait:
     body: ScheduleBody = call.body
     app = await call.app()
     if body.session_id is not None:
-        app = await call.parts.projects.home_of(body.session_id)
+        app = await call.parts.projects.home_of(body.session_id, opens=True)
     return await app.schedule(**call.fields("input_id"))
 
 
