@@ -139,4 +139,4 @@ class ProgressNarrator:
 
 
 def _tell_retry(retry: LlmRetry) -> None:
-    output.tell(f"· {retry.reason}; trying again in {retry.wait_ms / 1000:.1f} s")
+    output.tell(f"· {retry.reason.rstrip('. ')}; trying again in {retry.wait_ms / 1000:.1f} s")
