@@ -825,7 +825,16 @@ class Chat:
         self._put_count = max(self._put_count, waiting)
         number = self._put_count - waiting + 1
         args = None if isinstance(request, PlanRequest) else self.view.args_of(request)
-        await self._asker.put(session, request, number=number, count=self._put_count, args=args)
+        child = request.child if isinstance(request, PermissionRequest) else None
+        agent = self.live.tasks.get(child) if child is not None else None
+        await self._asker.put(
+            session,
+            request,
+            number=number,
+            count=self._put_count,
+            args=args,
+            task="" if agent is None else agent.title,
+        )
         if waiting <= 1:
             self._put_count = 0
 
