@@ -14,7 +14,7 @@ SHOWN = 200
 
 _REASONS: dict[FinishReason, str] = {
     "aborted": "the turn was stopped",
-    "max_turns": "reached the limit of model answers in one turn; `weft -c` continues",
+    "max_turns": "reached the limit of model answers in one turn",
     "max_budget": "the budget is used up",
     "no_progress": "the model made no progress",
     "mistakes": "the model made too many mistakes in a row",
