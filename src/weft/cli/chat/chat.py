@@ -335,6 +335,7 @@ class Chat:
         """
         # What stands for files goes back as their paths: a label alone would lose them.
         back = typed if typed.startswith("/") else text
+        self.screen.sending(typed or text)
         try:
             await self.say(await self._composed(text, typed), back, steers=steers)
         except WeftError:
@@ -445,6 +446,7 @@ class Chat:
 
     async def run_file_command(self, text: str) -> None:
         """Send what a command from a Markdown file stands for."""
+        self.screen.sending(text)
         session = await self.begin_session()
         try:
             expanded = await session.expand_command(
