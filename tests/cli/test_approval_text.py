@@ -200,3 +200,13 @@ def test_a_patch_of_several_files_is_shown_as_rows() -> None:
     preview = "*** a.py (changed)\n@@ -7,1 +7,1 @@\n-one\n+two"
     block = PermissionBlock(tool="reviewer ▸ apply_patch", target="a.py", preview=preview)
     assert shown_preview(block).split("\n") == ["  a.py (changed)", "   7 - one", "   7 + two"]
+
+
+def test_a_request_of_an_agent_says_which_one_it_is() -> None:
+    asked = msgspec.structs.replace(request("shell", "make"), tool_name="agent ▸ shell")
+    question = permission_question(asked, PLACE, task="Run the tests\nof calc")
+    assert question.rule == "agent: Run a command ─ in the sandbox, no network"
+    (preview,) = question.preview
+    assert isinstance(preview, PermissionBlock)
+    # Wrapped and never cut, whatever the window's width.
+    assert preview.reason == "Asked by the agent: Run the tests of calc"

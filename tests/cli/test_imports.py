@@ -14,6 +14,7 @@ import sys
 import pytest
 
 from tests.support.git_history import git
+from tests.support.source_code import SRC
 from tests.support.weft_program import WeftProgram
 from weft.cli.entry_point import begins_chat
 
@@ -333,14 +334,22 @@ def test_a_project_without_decisions_loads_nothing_of_them_and_asks_no_reader(
     assert not [name for name in loaded if "decision" in name]
 
 
+CHAT_COMMANDS = ", ".join(
+    ".".join(("weft", *file.relative_to(SRC).with_suffix("").parts))
+    for file in sorted((SRC / "cli" / "chat" / "commands").rglob("[a-z]*_commands.py"))
+)
+"""All of them are loaded with the first slash command of a chat."""
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("modules", "rare"),
     [
         ("weft.providers.openai_chat.stream, weft.transport.client", RARE_OF_A_VENDOR),
         ("weft.tools.builtin.read", RARE_OF_A_READ),
+        (CHAT_COMMANDS, {"asyncpg", "click", "http.client", "starlette", "uvicorn", "websockets"}),
     ],
-    ids=["vendor", "read"],
+    ids=["vendor", "read", "slash command"],
 )
 def test_what_only_few_need_is_not_loaded_with_the_rest(modules: str, rare: set[str]) -> None:
     script = f"import json, sys; import {modules}; print(json.dumps(sorted(sys.modules)))"

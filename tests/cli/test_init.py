@@ -37,6 +37,7 @@ async def test_it_asks_the_model_for_agents_md_and_the_user_before_it_is_written
         await talk.screen.until(lambda: "Written." in talk.screen.words())
         shown = [block.text for block in talk.screen.of(UserBlock)]
         assert shown == ["/init mention the tests"], "what was typed, once"
+        assert talk.screen.on_their_way == [("/init mention the tests", 0)], "before it is stored"
         said = await sent(talk)
         assert said.startswith("Write AGENTS.md")
         assert said.endswith("The user adds: mention the tests")

@@ -359,6 +359,36 @@ async def test_a_key_that_was_just_saved_is_used_and_masked(tmp_path: Path) -> N
         assert server.asked[0].headers["x-api-key"] == "sk-ant-0123456789"
 
 
+async def test_a_pasted_key_takes_the_place_of_a_refused_one_of_the_environment(
+    tmp_path: Path,
+) -> None:
+    async def anthropic(line: LoopbackConnection) -> None:
+        while asked := await line.request():
+            if asked.headers["x-api-key"] == "sk-ant-refused":
+                error = b'{"type":"error","error":{"type":"e","message":"invalid x-api-key"}}'
+                await line.reply(error, status=401)
+            else:
+                plan = ScriptedAnswer(steps=(SayText(text="hello"),))
+                await send_plan(line, VENDOR_WIRES["anthropic"](), plan)
+
+    environ = {"ANTHROPIC_API_KEY": "sk-ant-refused"}
+    async with (
+        serving(anthropic) as server,
+        chat_without_key(tmp_path, ANTHROPIC_BASE_URL=server.url, **environ) as driver,
+    ):
+        await driver.say("hi")
+        driver.screen.typed("/login anthropic")
+        await driver.screen.asked()
+        driver.screen.answer("sk-ant-0123456789")
+        await driver.screen.noted("saved the key for Anthropic")
+        note = await driver.screen.noted("at the next start")
+        assert "unset it" in note
+        assert "the next message uses it" in await driver.screen.noted("the next message")
+        await driver.say("hi again")
+        assert driver.screen.words().endswith("hello")
+        assert server.asked[-1].headers["x-api-key"] == "sk-ant-0123456789"
+
+
 # --- names and settings that are wrong -------------------------------------------------
 
 

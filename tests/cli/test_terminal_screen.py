@@ -358,6 +358,18 @@ async def test_a_resize_while_another_program_has_the_terminal_writes_nothing(
         await driven.terminal.shows("later", "› a draft", "─" * 50)
 
 
+async def test_a_message_that_a_command_sends_is_shown_while_it_is_on_its_way(
+    tmp_path: Path,
+) -> None:
+    async with driven_screen(tmp_path) as driven:
+        driven.screen.watch(LiveArea(model="x:model"))
+        driven.screen.sending("/init")
+        await driven.terminal.shows("› /init\n\n⠋ Waiting for model · Esc stops")
+        driven.screen.show(UserBlock(text="/init", node_id="n"))
+        await driven.terminal.until(lambda: "Waiting" not in driven.terminal.text)
+        assert "\n".join(driven.terminal.history).count("› /init") == 1
+
+
 async def test_another_theme_holds_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -198,7 +198,34 @@ def test_what_a_failure_says_is_wrapped_and_its_cut_names_the_key() -> None:
     ]
 
 
+def test_the_sentence_above_the_lines_of_a_failure_is_wrapped() -> None:
+    why = "calc.py: old_string is not in the file; nothing was changed. The nearest text is this:"
+    text = "\n".join((why, "     3      return a + b", "  you gave:  x", "  it has:  y"))
+    failed = card("edit", text, args={"path": "calc.py"}, is_error=True)
+    assert lines(failed, 80)[1:4] == [
+        "  calc.py: old_string is not in the file; nothing was changed. The nearest text",
+        "  is this:",
+        "       3      return a + b",
+    ]
+
+
 # -- reads and searches
+
+
+def test_what_a_search_found_stands_below_it_in_a_narrow_window() -> None:
+    found = card("grep", "calc.py:1:def add", args={"pattern": "def add"})
+    group = LookupCard(cards=(read("calc.py"), found))
+    assert lines(group, 40) == ['● Read calc.py · Searched "def add"', "  (1 match in 1 file)"]
+    many = LookupCard(cards=(found, *(read(f"module_{number}.py") for number in range(20))))
+    assert lines(many, 40) == [
+        '● Searched "def add"',
+        "  Read module_0.py, + 19 more · Ctrl+O",
+    ]
+    long = LookupCard(cards=tuple(read(f"{'long_' * 7}{number}.py") for number in range(9)))
+    assert all(cells(line) <= 40 for line in lines(long, 40))
+    assert lines(long, 40)[-1].endswith("+ 7 more · Ctrl+O")
+    shown = lines(LookupCard(cards=(read("a.py"), *(found for _ in range(9)))), 30)
+    assert shown == ["● Read a.py ·", '  Searched "def add"'], "the name before its count"
 
 
 def test_reads_and_searches_in_a_row_are_one_card_with_names_and_patterns() -> None:

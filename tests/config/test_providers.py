@@ -38,6 +38,31 @@ def test_a_saved_key_counts_only_where_settings_and_environment_have_none(
     assert default_providers(environ, config).access("anthropic").key == key
 
 
+@pytest.mark.parametrize(
+    ("environ", "settings", "before"),
+    [
+        ({}, "", ""),
+        ({"ANTHROPIC_API_KEY": "from-env"}, "", "ANTHROPIC_API_KEY"),
+        ({"ANTHROPIC_AUTH_TOKEN": "from-env"}, "", "ANTHROPIC_AUTH_TOKEN"),
+        ({"WORK_KEY": "work"}, SETTINGS, "WORK_KEY"),
+    ],
+)
+def test_a_key_that_is_given_now_is_used_whatever_else_has_one(
+    tmp_path: Path, environ: dict[str, str], settings: str, before: str
+) -> None:
+    environ = {"HOME": str(tmp_path), **environ}
+    where = places(environ)
+    where.config.mkdir(parents=True)
+    (where.config / "config.toml").write_text(settings)
+    table = default_providers(environ, load_config(user=where.config, environ=environ))
+    assert table.key_before_saved("anthropic") == before
+    table.learn_key("anthropic", "given-now")
+    access = table.access("anthropic")
+    assert (access.key, access.is_bearer) == ("given-now", False)
+    assert "saved keys" in access.key_source
+    assert table.key_before_saved("anthropic") == before, "at the next start it comes first again"
+
+
 def test_a_provider_has_the_limits_that_the_settings_give_it(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
     where = places(environ)

@@ -19,6 +19,11 @@ def test_a_whole_run_on_these_files_is_green_and_on_others_grey() -> None:
     assert [each.color for each in receipts(ALL, shell("pytest", tree=""))] == ["grey"]
 
 
+def test_a_script_of_the_projects_own_is_not_said_to_be_no_run_at_all() -> None:
+    [told] = receipts(ALL, shell("./ci.sh", output="57 passed"))
+    assert (told.color, told.why) == ("amber", "no known test runner was run")
+
+
 @pytest.mark.parametrize(
     ("answer", "calls"),
     [

@@ -64,7 +64,12 @@ REFUSALS: dict[str, Refusal] = {
         "anthropic",
         anthropic(401, "authentication_error", "invalid x-api-key"),
         "auth_error",
-        ("Anthropic refused the key", "ANTHROPIC_API_KEY", "weft auth login anthropic", "https://"),
+        (
+            "Anthropic refused the key",
+            "ANTHROPIC_API_KEY; set another there, or unset it and save one with "
+            "`weft auth login anthropic`",
+            "https://",
+        ),
     ),
     "a bad key of OpenAI": Refusal(
         "openai",
@@ -98,7 +103,7 @@ REFUSALS: dict[str, Refusal] = {
         "anthropic",
         anthropic(403, "permission_error", "Your API key does not have permission"),
         "auth_error",
-        ("ANTHROPIC_API_KEY", "does not allow this"),
+        ("does not allow this", "ANTHROPIC_API_KEY; use a key, or a model, that is allowed to|"),
     ),
     "an unknown model of OpenAI": Refusal(
         "openai",
@@ -117,6 +122,13 @@ REFUSALS: dict[str, Refusal] = {
         "provider_error",
         ("did you mean 'claude-sonnet-5-5'?", "weft models list anthropic"),
         model="anthropic:claude-sonet-5-5",
+    ),
+    "a listed model that a key does not have": Refusal(
+        "anthropic",
+        anthropic(404, "not_found_error", "model: claude-opus-5"),
+        "provider_error",
+        ("does not have this model", "weft models list anthropic"),
+        model="anthropic:claude-opus-5",
     ),
     "an unknown model of Google": Refusal(
         "google",
@@ -208,7 +220,7 @@ REFUSALS: dict[str, Refusal] = {
             429, "Rate limit reached for gpt-5. Please try again in 20m0s.", "rate_limit_exceeded"
         ),
         "provider_error",
-        ("it asks to wait 20 min, until",),
+        ("try again in 20m0s; it asks to wait 20 min, until",),
     ),
     "too many requests, without a time": Refusal(
         "openai-chat",
@@ -258,8 +270,10 @@ async def test_a_refusal_says_what_to_do(name: str, tmp_path: Path) -> None:
         result = await said_hi(app)
     assert result.finish_reason == refusal.reason
     sentence = finish_sentence(result.finish_reason, result.detail)
-    assert [words for words in refusal.says if words not in sentence] == []
+    assert [words for words in refusal.says if words not in f"{sentence}|"] == []
     assert len(server.asked) == refusal.asked
+    asked_for = refusal.model.partition(":")[2]
+    assert not asked_for or f"did you mean '{asked_for}'" not in sentence
     # One sentence, and the advice about keys in it once.
     assert "\n" not in sentence
     assert sentence.count("weft auth") <= 1
@@ -365,6 +379,7 @@ async def test_a_saved_key_that_is_refused_is_named_as_such(tmp_path: Path) -> N
         async with weft.open(tmp_path, "memory", chosen, environ=given) as app:
             result = await said_hi(app)
     assert "the key came from the saved keys" in result.detail
+    assert "; `weft auth login openai` saves another" in result.detail
 
 
 async def test_a_server_of_ollama_that_does_not_run_says_how_to_start_it(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ class RecordingScreen(ChatScreen):
         self.unfolded: list[int] = []
         self.viewed: list[tuple[str | AnyBlock, ...]] = []
         self.notices: list[str] = []
+        self.on_their_way: list[tuple[str, int]] = []
+        """Messages that were on their way, each with how many were shown by then."""
         self.themes: list[str] = []
         self.question: ChoiceQuestion | ListQuestion | str | None = None
         self._one_question = anyio.Lock()
@@ -76,6 +78,9 @@ class RecordingScreen(ChatScreen):
     def put_back(self, text: str) -> None:
         self.line = text + self.line
         self._wake()
+
+    def sending(self, text: str) -> None:
+        self.on_their_way.append((text, len(self.of(UserBlock))))
 
     def ready(self, *, is_sent: bool) -> None:
         pass

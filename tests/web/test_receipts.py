@@ -36,7 +36,7 @@ async def test_a_claim_is_shown_with_its_run_and_out_of_date_after_an_edit(
         await expect(lines.first).to_contain_text("Shown")
         await expect(lines.first).to_contain_text("`./pytest` ended with 0")
         await expect(lines.last).to_contain_text("Not shown")
-        await expect(lines.last).to_contain_text("no build was run")
+        await expect(lines.last).to_contain_text("no known build command was run")
         plain_world.write("a.py", "changed by hand\n")
         await view.page.reload()
         await expect(lines.first).to_contain_text("Out of date")

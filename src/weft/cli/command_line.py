@@ -86,10 +86,10 @@ def _failed(error: BaseException) -> int:
 
         forget_output()
         return code_of(error)
-    _complain(sentence_of(error))
-    said = str(error)
+    said, more = str(error), ""
     if said.startswith("there is no option") and not said.endswith("its options"):
-        _complain("`weft --help` lists the options")
+        more = "; `weft --help` lists the options"
+    _complain(f"{sentence_of(error)}{more}")
     return code_of(error)
 
 

@@ -77,6 +77,8 @@ def make_app(
     if (profile := arguments.text("profile")) is not None:
         given["profile"] = profile
     if (fallback := arguments.text("fallback_model")) is not None:
+        if not fallback.strip(", "):
+            raise UsageError("--fallback-model needs a value: --fallback-model MODELS")
         given["model.fallback"] = fallback
     if arguments.flag("no_sandbox"):
         given["sandbox.mode"] = "off"

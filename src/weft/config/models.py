@@ -183,6 +183,12 @@ class ModelRegistry:
         if isinstance(self._providers, ProviderTable):
             self._providers.learn_key(provider, key)
 
+    def key_before_saved(self, provider: str) -> str:
+        """The variable or setting whose key comes before a saved one at every start."""
+        if isinstance(self._providers, ProviderTable):
+            return self._providers.key_before_saved(provider)
+        return ""
+
     def address(self, provider: str) -> str:
         """Where a provider is reached; empty for one with an adapter of its own."""
         own = ""

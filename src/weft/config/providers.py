@@ -60,6 +60,7 @@ class ProviderTable(Mapping[str, Provider]):
     ) -> None:
         self._environ = environ
         self._keys = dict(keys)
+        self._given_now: set[str] = set()
         self._endpoints = endpoints
         self.catalogue = catalogue
         """What is known of models, with what the settings add."""
@@ -137,8 +138,9 @@ class ProviderTable(Mapping[str, Provider]):
         return self._client
 
     def learn_key(self, name: str, key: str) -> None:
-        """Use a key that was saved while this runs."""
+        """Use a key that was saved while this runs, whatever else has one."""
         self._keys[name] = key
+        self._given_now.add(name)
         # The provider that was made holds the old key, or none; turns that run keep their model.
         self._made.pop(name, None)
 
@@ -172,7 +174,27 @@ class ProviderTable(Mapping[str, Provider]):
         return tuple(dict.fromkeys((*self.with_key(), *others)))
 
     def access(self, name: str) -> ProviderAccess:
-        """How a provider is reached: by the settings, then the environment, then the saved key."""
+        """How a provider is reached: by the settings, then the environment, then the saved key; a
+        key that was given while this runs comes before all of them.
+        """
+        found = self._without_saved(name)
+        # A key in the environment is meant for this run, and must not lose to one that was saved
+        # long ago, for another account perhaps.
+        if found.key and name not in self._given_now:
+            return found
+        saved = f"the saved keys (`weft auth login {name}`)"
+        return msgspec.structs.replace(
+            found, key=self._keys.get(name, ""), key_source=saved, is_bearer=False
+        )
+
+    def key_before_saved(self, name: str) -> str:
+        """The variable or setting whose key comes before a saved one at every start; empty where
+        none does.
+        """
+        found = self._without_saved(name)
+        return found.key_source if found.key else ""
+
+    def _without_saved(self, name: str) -> ProviderAccess:
         endpoint = self._endpoints.get(name, ProviderSettings())
         given = ProviderAccess(
             key=endpoint.key or self._environ.get(endpoint.key_env, ""),
@@ -185,13 +207,7 @@ class ProviderTable(Mapping[str, Provider]):
             region=endpoint.region,
             project=endpoint.project,
         )
-        found = access_from(name, self._environ, self.catalogue, given)
-        # Last: a key in the environment is meant for this run, and must not lose to one that was
-        # saved long ago, for another account perhaps.
-        if found.key:
-            return found
-        saved = f"the saved keys (`weft auth login {name}`)"
-        return msgspec.structs.replace(found, key=self._keys.get(name, ""), key_source=saved)
+        return access_from(name, self._environ, self.catalogue, given)
 
 
 def proxies_of(environ: Mapping[str, str]) -> ProxySettings:

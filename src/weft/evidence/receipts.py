@@ -22,13 +22,14 @@ _CHECKS: Final = ("test", "build", "lint", "types", "format")
 _WRAPPERS: Final = frozenset({"make", "just", "task", "tox", "nox", "pre-commit"})
 """Programs that run the checks of others: which, their files say."""
 _WHAT: Final = {
-    "test": "no tests were run",
-    "build": "no build was run",
-    "lint": "no linter was run",
-    "types": "no type checker was run",
-    "format": "no formatter was asked",
-    "all": "no check was run",
+    "test": "no known test runner was run",
+    "build": "no known build command was run",
+    "lint": "no known linter was run",
+    "types": "no known type checker was run",
+    "format": "no known formatter was asked",
+    "all": "no known check was run",
 }
+"""A script of the project's own may be one: which commands are, is only known of the usual ones."""
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$./-]*")
 _DEFINES: Final = re.compile(
     r"^\s*(?:export\s+|default\s+|pub(?:\([\w:]+\))?\s+|public\s+|private\s+|protected\s+|static\s+|"

@@ -221,7 +221,8 @@ def with_retry_time(error: ProviderError, now: float) -> ProviderError:
     # A vendor may name any number; a date beyond the calendar would hide the error itself.
     until = datetime.fromtimestamp(now, UTC) + timedelta(seconds=min(seconds, LONGEST_TOLD))
     again = f"{until:%H:%M:%S}" if seconds < 12 * 3600 else f"{until:%Y-%m-%d %H:%M}"
-    text = f"{error}; it asks to wait {_duration(seconds)}, until {again} UTC"
+    # The vendor's sentence goes on, so its full stop goes.
+    text = f"{str(error).rstrip('. ')}; it asks to wait {_duration(seconds)}, until {again} UTC"
     return error.reworded(text)
 
 

@@ -263,8 +263,7 @@ class Turn:
         if calls.is_stuck:
             return TurnStop("no_progress", "the same calls with the same results, again and again")
         if answers_given(state, self._pending.facts) >= limits.max_turns:
-            reached = f"the limit of {limits.max_turns} answers in one turn is reached"
-            return TurnStop("max_turns", reached)
+            return TurnStop("max_turns", f"at most {limits.max_turns:,}")
         # Last, because it sets money aside for the call that follows.
         reached_budget = await self._model.usage.budget_reached(state)
         return TurnStop(*reached_budget) if reached_budget is not None else None

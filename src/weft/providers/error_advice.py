@@ -49,9 +49,7 @@ def _titled(text: str, context: ErrorContext) -> str:
 def _advice(topic: str, context: ErrorContext) -> str:
     match topic:
         case "key":
-            where = f" ({context.keys_at})" if context.keys_at else ""
-            saves = f"`weft auth login {context.provider}` saves another{where}"
-            return _joined(_source(context), saves)
+            return _joined(_source(context), _another_key(context))
         case "permission":
             return _joined(_source(context), "use a key, or a model, that is allowed to")
         case "quota":
@@ -72,10 +70,21 @@ def _advice(topic: str, context: ErrorContext) -> str:
             return ""
 
 
+def _another_key(context: ErrorContext) -> str:
+    where = f" ({context.keys_at})" if context.keys_at else ""
+    login = f"`weft auth login {context.provider}`"
+    if not context.key_source or login in context.key_source:
+        return f"{login} saves another{where}"
+    # It comes before a saved one, which would never be used.
+    return f"set another there, or unset it and save one with {login}{where}"
+
+
 def _model(context: ErrorContext) -> str:
     if context.provider == "ollama":
         return f"`ollama pull {context.model}` downloads it"
-    near = did_you_mean(context.model, context.known_models()).removeprefix("; ")
+    # A model that is listed may be gone, or not be this key's.
+    others = (name for name in context.known_models() if name != context.model)
+    near = did_you_mean(context.model, others).removeprefix("; ")
     return _joined(f"`weft models list {context.provider}` shows those that are known", near)
 
 

@@ -515,6 +515,10 @@ class SessionHost:
         """Where a provider is reached."""
         return self.services.models.address(provider)
 
+    def key_before_saved(self, provider: str) -> str:
+        """The variable or setting whose key comes before a saved one at every start."""
+        return self.services.models.key_before_saved(provider)
+
     def has_default_model(self) -> bool:
         """Whether settings or a key name the model of a new session; else it is a stand-in."""
         return bool(self.services.config.get("model.default")) or self.services.models.has_default()

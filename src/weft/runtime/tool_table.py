@@ -4,12 +4,12 @@ hand in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from weft.errors import UsageError
+from weft.errors import UsageError, did_you_mean
 from weft.tools import Tool, builtin_tools
 
 AGENT = "agent"
@@ -56,7 +56,7 @@ def tool_table(
         if isinstance(each, str):
             known = {*table, AGENT, *MADE_WHERE_NEEDED}
             if each not in known and not is_mcp_name(each):
-                raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(known))}")
+                raise _no_tool(each, known)
             names.append(each)
             continue
         made = as_tool(each)
@@ -79,8 +79,14 @@ def named_tools(wanted: Any, known: Mapping[str, Tool]) -> dict[str, Tool]:
         wanted = [name if name in known else tool_named_now(name) for name in wanted]
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        raise _no_tool(unknown[0], known)
     return {name: known[name] for name in wanted}
+
+
+def _no_tool(name: str, known: Iterable[str]) -> UsageError:
+    names = sorted(known)
+    near = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+    return UsageError(f"no tool {name!r}{near}")
 
 
 def as_tool(given: Tool | Callable[..., Any]) -> Tool:

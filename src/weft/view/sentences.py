@@ -14,7 +14,7 @@ SHOWN = 200
 
 _REASONS: dict[FinishReason, str] = {
     "aborted": "the turn was stopped",
-    "max_turns": "reached the limit of model answers in one turn; `weft -c` continues",
+    "max_turns": "reached the limit of model answers in one turn",
     "max_budget": "the budget is used up",
     "no_progress": "the model made no progress",
     "mistakes": "the model made too many mistakes in a row",
@@ -56,7 +56,8 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
         sentence = detail or plain
         advice = "set it in the environment, or save it with `weft auth login`"
         # The provider's own sentence often says so already, and twice is no help.
-        is_told = "weft auth" in sentence or "gcloud auth" in sentence
+        told = ("weft auth", "gcloud auth", "the key came from")
+        is_told = any(each in sentence for each in told)
         return sentence if is_told else f"{sentence}; {advice}"
     return f"{plain}: {detail}" if detail and detail != plain else plain
 
@@ -65,7 +66,11 @@ def chat_sentence(sentence: str) -> str:
     """A sentence as a chat says it: `/login` is the command that saves a key there, and `/drive`
     the one that takes over.
     """
-    said = sentence.replace("weft auth login", "/login")
+    # A key that is given there is used at once, whatever the environment has.
+    said = sentence.replace(
+        "or unset it and save one with `weft auth login", "or save one with `/login"
+    )
+    said = said.replace("weft auth login", "/login")
     return said.replace("claim_driver() lets it drive", "/drive takes over")
 
 

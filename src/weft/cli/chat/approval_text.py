@@ -52,13 +52,15 @@ def permission_question(
     number: int = 1,
     count: int = 1,
     args: dict[str, Any] | None = None,
+    task: str = "",
 ) -> ChoiceQuestion:
     """The question about a tool call, with all that it is about; `args` is its input, where that is
-    known.
+    known, and `task` what the agent works on that asks.
     """
     place = place or ApprovalPlace()
     asked = _taken_apart(request, place)
-    said = _own_reason(asked, args)
+    whose = (f"Asked by the agent: {clean_line(task)}",) if task else ()
+    said = (*_own_reason(asked, args), *whose)
     # An agent's call waits in its own session: what is said here would not reach it.
     others = (NOTE_KEY, EDIT_KEY) if args is not None and request.child is None else ()
     of = f" ({number} of {count})" if count > 1 else ""

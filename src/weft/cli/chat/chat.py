@@ -335,6 +335,7 @@ class Chat:
         """
         # What stands for files goes back as their paths: a label alone would lose them.
         back = typed if typed.startswith("/") else text
+        self.screen.sending(typed or text)
         try:
             await self.say(await self._composed(text, typed), back, steers=steers)
         except WeftError:
@@ -445,6 +446,7 @@ class Chat:
 
     async def run_file_command(self, text: str) -> None:
         """Send what a command from a Markdown file stands for."""
+        self.screen.sending(text)
         session = await self.begin_session()
         try:
             expanded = await session.expand_command(
@@ -825,7 +827,16 @@ class Chat:
         self._put_count = max(self._put_count, waiting)
         number = self._put_count - waiting + 1
         args = None if isinstance(request, PlanRequest) else self.view.args_of(request)
-        await self._asker.put(session, request, number=number, count=self._put_count, args=args)
+        child = request.child if isinstance(request, PermissionRequest) else None
+        agent = self.live.tasks.get(child) if child is not None else None
+        await self._asker.put(
+            session,
+            request,
+            number=number,
+            count=self._put_count,
+            args=args,
+            task="" if agent is None else agent.title,
+        )
         if waiting <= 1:
             self._put_count = 0
 

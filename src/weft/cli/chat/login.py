@@ -179,6 +179,10 @@ class LoginDialog:
     async def _keep(self, provider: str, key: str) -> None:
         await self._app.save_key(provider, key)
         self._note(f"saved the key for {provider_title(provider)}; only you can read it")
+        if before := self._app.host.key_before_saved(provider):
+            self._note(
+                f"at the next start the key of {before} comes first again; unset it to use this one"
+            )
         # Just the provider's name: it means its default model.
         await self._use(self._app.host.normal_model(provider))
 
@@ -208,6 +212,8 @@ class LoginDialog:
             self._chat.live.model = conversation.blank().model
             self._chat.live.effort = conversation.blank().effort
             self._note(f"the model is {self._chat.live.model}; /model changes it")
+        elif self._chat.live.model.partition(":")[0] == model.partition(":")[0]:
+            self._note("the next message uses it; after an error, Enter tries again")
         else:
             self._note(f"/model {model} uses it")
         self._screen.refresh()

@@ -67,16 +67,18 @@ class UserQuestions:
         number: int = 1,
         count: int = 1,
         args: dict[str, Any] | None = None,
+        task: str = "",
     ) -> None:
         """Ask, and hand the answer to the session; `number` of the `count` approvals that wait.
 
-        `args` is the input of the call that is asked about, where it is known.
+        `args` is the input of the call that is asked about, where it is known; `task` is what the
+        agent works on that asks.
         """
         try:
             match request:
                 case PermissionRequest():
                     question = permission_question(
-                        request, self._place, number=number, count=count, args=args
+                        request, self._place, number=number, count=count, args=args, task=task
                     )
                     await self._ask_permission(session, request, question, args)
                 case PlanRequest():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
 from typing import Any, Final
 
 from weft.cli.commands.table import print_table
@@ -35,8 +37,7 @@ def _list(arguments: ParsedArguments) -> int:
     for problem in app.config.problems:
         complain(f"left out: {problem}")
     values = app.config.all()
-    for name in arguments.words:
-        _check_name(name)
+    _check_names(arguments.words)
     chosen = {
         n: value for n, value in values.items() if not arguments.words or n in arguments.words
     }
@@ -90,6 +91,15 @@ def _change(arguments: ParsedArguments, *, is_set: bool) -> int:
     found = load_config(user=where.config, environ=os.environ).lookup(name)
     write_line(setting_note(found, name, file.path, was_there=was_there))
     return OK
+
+
+def _check_names(words: Sequence[str]) -> None:
+    if len(words) == 2 and words[0] in KEYS and words[1] not in KEYS:
+        # As `git config` sets one.
+        text = shlex.join(words)
+        raise UsageError(f"`weft config` shows settings; `weft config set {text}` sets it")
+    for name in words:
+        _check_name(name)
 
 
 def _check_name(name: str) -> None:

@@ -40,7 +40,8 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
         write_pretty([msgspec.to_builtins(model) for model in models])
         return OK
     if not models:
-        tell("no models are listed; any model can still be named as provider:model")
+        named = f"no model whose name has {' and '.join(map(repr, wanted))} is" if wanted else ""
+        tell(f"{named or 'no models are'} listed; any can still be named as provider:model")
         return OK
     rows = [
         (

@@ -92,7 +92,8 @@ class TextSink(OutputSink):
         if text and (not self._written or result.deliverable is not None):
             output.write_line(text)
         if result.finish_reason not in SUCCESSFUL:
-            output.complain(finish_sentence(result.finish_reason, result.detail))
+            more = "; `weft -c` continues" if result.finish_reason == "max_turns" else ""
+            output.complain(f"{finish_sentence(result.finish_reason, result.detail)}{more}")
 
     def fail(self, sentence: str, *, started: bool = False) -> None:
         return
@@ -139,4 +140,4 @@ class ProgressNarrator:
 
 
 def _tell_retry(retry: LlmRetry) -> None:
-    output.tell(f"· {retry.reason}; trying again in {retry.wait_ms / 1000:.1f} s")
+    output.tell(f"· {retry.reason.rstrip('. ')}; trying again in {retry.wait_ms / 1000:.1f} s")

@@ -22,9 +22,9 @@ from weft.cli.prompt_input import compose, read_piped
 from weft.cli.session_options import find_id, make_app
 from weft.cli.stdio import tell, write_line, write_pretty
 from weft.cli.unattended.server_notice import NO_SERVER, server_notice
+from weft.cli.unattended.wait_text import wait_words
 from weft.errors import UsageError, WeftError
 from weft.server import running_servers
-from weft.view import count_of
 
 INSIDE: Final = "WEFT_RUN"
 """Set in commands that a session runs."""
@@ -124,19 +124,6 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
 def _row(wait: SessionWait) -> tuple[str, ...]:
     until = when(wait.until) if wait.until is not None else "it comes"
     return wait.id, wait.session_id, wait.kind, until, wait_words(wait)
-
-
-def wait_words(wait: SessionWait) -> str:
-    """What a wait is for, in one line."""
-    if wait.kind != "schedule":
-        return wait.text
-    words = wait.text
-    if wait.every is not None:
-        most = f" of {wait.max_rounds}" if wait.max_rounds is not None else ""
-        words += f" (every {shown_duration(wait.every)}, {count_of(wait.rounds, 'round')}{most})"
-    if not wait.is_sealed:
-        words += " (not allowed here: cancel it, and schedule it again)"
-    return words
 
 
 async def _cancel(app: App, arguments: ParsedArguments) -> int:

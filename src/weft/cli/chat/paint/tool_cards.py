@@ -5,6 +5,7 @@ matters of the output.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from weft.cli.chat.paint.card_text import (
     CardText,
@@ -90,7 +91,9 @@ def _output(said: CardText, width: int) -> list[StyledLine]:
         return [row for line in lines for row in _sentence(line, width)]
     last = FAILED_LINES if said.end == "failed" else STOPPED_LINES
     if len(lines) <= last + 1:
-        return [_printed(line, width) for line in lines]
+        # A tool of ours says what was wrong first, and shows the place below it.
+        above = _sentence(lines[0], width) if said.end == "failed" else []
+        return [*above, *(_printed(line, width) for line in lines[1 if above else 0 :])]
     return [
         _more(f"… {len(lines) - last} earlier lines"),
         *(_printed(line, width) for line in lines[-last:]),
@@ -120,44 +123,70 @@ def _more(text: str) -> StyledLine:
 
 def lookup_lines(card: LookupCard, width: int, theme: PaintTheme) -> list[StyledLine]:
     """Reads and searches as one card: names always, at most two lines of them."""
-    words: list[tuple[list[StyledSpan], int]] = []
+    words: list[_LookupWord] = []
     for number, said in enumerate(lookup_texts(card, theme.folder)):
         for place, name in enumerate(said.names):
             lead = f"{said.verb} " if place == 0 else ""
             if place:
-                words[-1][0].append(StyledSpan(","))
+                words[-1].spans.append(StyledSpan(","))
             elif number:
-                words[-1][0].append(StyledSpan(" ·", "quiet"))
+                words[-1].spans.append(StyledSpan(" ·", "quiet"))
             link = file_link(name, theme.folder) if said.verb == "Read" else ""
-            room = width - 4 - cells(lead)
-            # The name matters more than how often it was found.
-            short = name if cells(name) <= room else name.rpartition(" (")[0] or name
-            shown = fit(short, room)
-            words.append(([StyledSpan(lead), StyledSpan(shown, "", 0, link)], 1))
-    return _filled([spans for spans, _ in words], width)
+            words += _lookup_words(lead, name, width - 4, link)
+    return _filled(words, width)
 
 
-def _filled(words: list[list[StyledSpan]], width: int) -> list[StyledLine]:
+class _LookupWord(NamedTuple):
+    """What stays on one row; a name, or what was found of the one before it."""
+
+    spans: list[StyledSpan]
+    names: int = 1
+
+
+def _lookup_words(lead: str, name: str, width: int, link: str) -> list[_LookupWord]:
+    room = width - cells(lead)
+    short, mark, found = name.rpartition(" (")
+    if cells(name) <= room or not mark:
+        return [_LookupWord([StyledSpan(lead), StyledSpan(fit(name, room), "", 0, link)])]
+    # Where there is no room for both side by side, what was found stands below.
+    below = [_LookupWord([StyledSpan(f"({found}")], 0)] if cells(found) < width else []
+    return [_LookupWord([StyledSpan(lead), StyledSpan(fit(short, room), "", 0, link)]), *below]
+
+
+def _filled(words: Sequence[_LookupWord], width: int) -> list[StyledLine]:
     """Names side by side on two lines; the last one says how many are not shown."""
     rows: list[list[StyledSpan]] = [[StyledSpan(MARK, "good")]]
     used = cells(MARK)
-    for place, spans in enumerate(words):
-        size = sum(cells(span.text) for span in spans)
-        is_last_row = len(rows) == LOOKUP_LINES
-        left = len(words) - place
+    for place, (spans, names) in enumerate(words):
+        left = sum(word.names for word in words[place:])
         more = f"+ {left} more · Ctrl+O"
         # On the last line there is always room for what is said of the rest.
-        reserve = cells(more) + 1 if is_last_row and left > 1 else 0
+        reserve = cells(more) + 1 if left > names else 0
         gap = 1 if used > cells(MARK) else 0
-        if used + gap + size + reserve > width and gap:
-            if is_last_row:
-                rows[-1] += [StyledSpan(" "), StyledSpan(more, "quiet")]
+        if gap and used + gap + _size(spans) + reserve * (len(rows) == LOOKUP_LINES) > width:
+            if len(rows) == LOOKUP_LINES:
+                rows[-1] += [StyledSpan(" "), StyledSpan(more, "quiet")] if left else []
                 break
             rows.append([StyledSpan("  ")])
             used, gap = cells(MARK), 0
+            if not names and used + _size(spans) + reserve > width:
+                continue
+            spans = _narrowed(spans, used + _size(spans) + reserve - width)
         rows[-1] += [StyledSpan(" " * gap), *spans]
-        used += gap + size
+        used += gap + _size(spans)
     return [StyledLine(tuple(row)) for row in rows]
+
+
+def _size(spans: Sequence[StyledSpan]) -> int:
+    return sum(cells(span.text) for span in spans)
+
+
+def _narrowed(spans: list[StyledSpan], over: int) -> list[StyledSpan]:
+    """A word with a shorter name, where it is so many cells too wide."""
+    if over <= 0:
+        return spans
+    lead, name, *rest = spans
+    return [lead, name._replace(text=fit(name.text, max(4, cells(name.text) - over))), *rest]
 
 
 def agents_lines(card: AgentsCard, width: int) -> list[StyledLine]:

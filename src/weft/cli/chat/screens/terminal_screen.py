@@ -312,6 +312,12 @@ class TerminalScreen(ChatScreen):
         self._work.set()
         self._awake.set()
 
+    def sending(self, text: str) -> None:
+        # A message that was typed as such is in sight since its key.
+        if not self._sent.text and not self._live.is_busy:
+            self._sent = UserBlock(text=text)
+            self._work.set()
+
     def put_back(self, text: str) -> None:
         self._sent = _NOTHING_SENT
         self.input.put_back(text)

@@ -11,7 +11,7 @@ from weft.cli.chat.screens.list_question import ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.commands.table import when
 from weft.cli.sanitize import clean_line
-from weft.cli.unattended.later_commands import wait_words
+from weft.cli.unattended.wait_text import wait_words
 from weft.errors import UsageError
 from weft.messages import Content
 from weft.project.markdown_commands import split_line
