@@ -64,7 +64,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
     ".rs": "rust",
     ".java": "java",
     ".c": "c",
-    # Most headers read as C; in those of C++ the grammar of C still finds the functions.
+    # Of C++ too: what is in them tells.
     ".h": "c",
     ".cc": "cpp",
     ".cpp": "cpp",
