@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,30 @@ def test_the_important_files_are_those_that_are_changed_often_and_define_much() 
     ]
     assert ranker.important(1) == ["shop/mail.py"]
     assert FileRanker(indexed({})).important() == []
+
+
+def _settings_file() -> tuple[str, MapSource]:
+    rows = [
+        *(Definition(f"RATE_{n}", "constant", n, n, f"const RATE_{n} = {n}") for n in range(1, 30)),
+        Definition("Cart", "type", 31, 40, "type Cart struct"),
+        Definition("Total", "method", 41, 50, "func (c Cart) Total() int"),
+        *(Definition("FAST", "macro", n, n, "#define FAST 1") for n in (51, 53, 55)),
+    ]
+    return "cart.go", MapSource(lambda _: rows, lambda _: None)
+
+
+@pytest.mark.parametrize("render", [render_map, render_overview])
+def test_types_and_functions_come_before_constants(render: Callable[..., str]) -> None:
+    path, made = _settings_file()
+    text = render([path], {}, 200, made) if render is render_map else render([path], 200, made)
+    assert "  type Cart struct\n" in text
+    assert "  func (c Cart) Total() int\n" in text
+
+
+def test_a_line_is_shown_once() -> None:
+    path, made = _settings_file()
+    text = render_map([path], {"fast": 1.0}, 400, made)
+    assert text.count("#define FAST 1") == 1
 
 
 @pytest.mark.parametrize("budget", [0, 5, 20, 50, 200])
