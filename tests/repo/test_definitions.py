@@ -276,6 +276,11 @@ def test_letters_that_end_like_blanks_stay_whole(word: str) -> None:
     assert heading.signature == f"# {word}"
 
 
+def test_a_byte_order_mark_is_no_part_of_a_signature() -> None:
+    (found,) = definition_reader("python").read(b"\xef\xbb\xbfdef total(): pass\n")
+    assert found.signature == "def total()"
+
+
 HEADERS = {
     "a class": "class Cart {\n public:\n  int Total();\n};\n",
     "an exported class": "class EXPORT Cart : public Base {\n public:\n  int Total();\n};\n",

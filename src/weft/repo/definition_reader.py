@@ -60,6 +60,7 @@ _MARKS: Final = {
     "java": _Marks(("class", "interface", "enum", "record", "new"), depth=4, has_members=True),
 }
 _BEFORE_BODY: Final = " {:"
+_BYTE_ORDER_MARK: Final = "\xef\xbb\xbf"
 _ASCII_BLANKS: Final = " \t\n\r\f\v"
 """Those of Latin-1 are bytes of other letters: 타입 ends with one."""
 _BLANKS: Final = re.compile(rb"\s*")
@@ -277,7 +278,9 @@ def _line_begin(text: str, place: int) -> int:
     # through all of it.
     earliest = place - SIGNATURE_CHARS - 1 if place > SIGNATURE_CHARS else 0
     begin = text.rfind("\n", earliest, place) + 1
-    return place if begin == 0 and earliest > 0 else begin
+    if begin == 0:
+        return place if earliest > 0 else len(_BYTE_ORDER_MARK) * text.startswith(_BYTE_ORDER_MARK)
+    return begin
 
 
 def _line_end(text: str, node: Node, named: Node) -> int:
