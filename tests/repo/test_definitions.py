@@ -250,6 +250,72 @@ def test_a_comment_before_the_body_is_not_part_of_a_signature(
     assert definition_reader(language).read(source.encode())[0].signature == signature
 
 
+@pytest.mark.parametrize(
+    ("language", "source", "signature"),
+    [
+        ("java", 'class A {\n  @Raw("x")\n  static final int RATE = 1;\n}\n', "int RATE = 1;"),
+        ("java", f"@A({'x, ' * 90})\nclass Rate {{\n}}\n", "class Rate"),
+        ("java", "class A {\n  @Old // Don't.\n  void rate(int a) {\n  }\n}\n", "void rate(int a)"),
+        ("kotlin", "@Test\nfun rate(cart: Cart) {\n}\n", "@Test fun rate(cart: Cart)"),
+        ("cpp", "template <typename T>\nint rate(T cart);\n", "int rate(T cart);"),
+        ("c_sharp", "class A {\n  [Old]\n  int Rate() { return 1; }\n}\n", "int Rate()"),
+    ],
+)
+def test_a_signature_has_the_name_that_stands_behind_annotations(
+    language: str, source: str, signature: str
+) -> None:
+    found = definition_reader(language).read(source.encode())
+    assert all(each.name in each.signature for each in found)
+    assert any(signature in each.signature for each in found if each.name.lower() == "rate")
+
+
+@pytest.mark.parametrize("word", ["타입", "città", "voilà", "…"])
+def test_letters_that_end_like_blanks_stay_whole(word: str) -> None:
+    """Their last byte is a blank of Latin-1."""
+    (heading,) = definition_reader("markdown").read(f"# {word}\n".encode())
+    assert heading.signature == f"# {word}"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_signature() -> None:
+    (found,) = definition_reader("python").read(b"\xef\xbb\xbfdef total(): pass\n")
+    assert found.signature == "def total()"
+
+
+HEADERS = {
+    "a class": "class Cart {\n public:\n  int Total();\n};\n",
+    "an exported class": "class EXPORT Cart : public Base {\n public:\n  int Total();\n};\n",
+    "a namespace": "namespace shop {\nstruct Cart {\n  Cart();\n  int Total();\n};\n}\n",
+    "a brace below": "namespace shop\n{\nclass Cart : public Base\n{\n  int Total();\n};\n}\n",
+    "a template": "template <class T>\nstruct Cart : Base<T> {\n  int Total() { return 1; }\n};\n",
+    "a type of its library": "struct Cart : Base {\n  std::string Total() const;\n};\n",
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_a_header_of_cpp_is_read_as_cpp(header: str) -> None:
+    read = read_content(header.encode(), "c").definitions
+    assert {"Cart", "Total"} <= {each.name for each in read}
+    assert content_digest(header.encode(), "c") == content_digest(header.encode(), "cpp")
+
+
+def test_a_header_of_c_is_read_as_c() -> None:
+    header = (
+        b"/* In this class of things, the template\n   class of names: namespace of C. */\n"
+        b"struct new { int class; };\nint this(int delete, char *private);\n"
+    )
+    assert content_digest(header, "c") != content_digest(header, "cpp")
+    assert {each.name for each in read_content(header, "c").definitions} == {"new", "this"}
+
+
+def test_a_specialised_template_is_found_by_its_name() -> None:
+    source = (
+        b"template <> struct Cart<int> { int n; };\ntemplate <> class Rate<int> { int n; };\n"
+        b"struct Shop::Order { int n; };\n"
+    )
+    found = [each.name for each in definition_reader("cpp").read(source)]
+    assert found == ["Cart", "Rate", "Order"]
+
+
 def test_a_signature_is_cut_between_words_and_never_into_a_string() -> None:
     token = "ghp_" + "a1b2" * 9
     for filler in range(60, 200):

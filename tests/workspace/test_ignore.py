@@ -97,6 +97,31 @@ def test_what_is_left_out_is_what_git_leaves_out(seed: int, tmp_path: Path) -> N
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "[[:alpha:]]",
+            "[[:digit:]x]*",
+            "[![:alnum:]]*",
+            "[^[:upper:]]",
+            "[[:punct:]]",
+            "[[:lower:]",
+        ),
+        *("[[:none:]]", "[[:alpha]", "[[:space:]-z]*", "***/a", "a/***", "***", "a***b", "x***/a"),
+    ],
+)
+def test_named_classes_and_many_stars_mean_what_they_mean_to_git(line: str, tmp_path: Path) -> None:
+    for folder in ("", "b", "b/a", "a", "xx"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for name in ("p", "1", "x1", "_", "aab", "é", ":", "l", "Q", "-", "[x", " z"):
+            (tmp_path / folder / name).touch()
+    (tmp_path / ".gitignore").write_text(f"{line}\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert listed(tmp_path) == listed_by_git(tmp_path)
+
+
+@pytest.mark.process
 def test_a_project_inside_a_repository_is_held_to_the_rules_above_it(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     (tmp_path / ".gitignore").write_text("/inner/secret\n*.o\n")

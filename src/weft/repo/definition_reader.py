@@ -60,6 +60,9 @@ _MARKS: Final = {
     "java": _Marks(("class", "interface", "enum", "record", "new"), depth=4, has_members=True),
 }
 _BEFORE_BODY: Final = " {:"
+_BYTE_ORDER_MARK: Final = "\xef\xbb\xbf"
+_ASCII_BLANKS: Final = " \t\n\r\f\v"
+"""Those of Latin-1 are bytes of other letters: 타입 ends with one."""
 _BLANKS: Final = re.compile(rb"\s*")
 _KEYWORD_KINDS: Final = frozenset({"class", "struct", "interface", "trait", "enum"})
 
@@ -127,16 +130,26 @@ class DefinitionReader:
                     continue
                 name = text[place : named.end_byte]
                 if not (name.isascii() and name.isidentifier()):
-                    name = _on_one_line(_decoded(name))
+                    named = _own_name(named)
+                    name = _on_one_line(_decoded(text[named.start_byte : named.end_byte]))
                 if name and len(name) <= _NAME_CHARS:
                     first, last = node.start_point[0] + 1, node.end_point[0] + 1
                     body = node.child_by_field_id(body_field) if body_field else None
-                    definition = Definition(
-                        name, pattern.kind, first, last, _signature(text, node, body)
-                    )
+                    signature = _signature(text, node, body, named)
+                    if name not in signature:
+                        signature = _from_name(text, node, body, named)
+                    definition = Definition(name, pattern.kind, first, last, signature)
                     found[place] = (first, -last, place, number, definition)
 
 
+def _own_name(named: Node) -> Node:
+    """The last part of a qualified name, without its arguments: `Rep` of `Table::Rep<int>`."""
+    while named.type in _OUTER_NAMES and (inner := named.child_by_field_name("name")) is not None:
+        named = inner
+    return named
+
+
+_OUTER_NAMES: Final = frozenset({"qualified_identifier", "template_type"})
 _MARKUP: Final = frozenset({"css", "html", "markdown"})
 _SAME_QUERY: Final = {"tsx": "typescript"}
 """Languages whose grammar differs, but not in what is defined."""
@@ -230,33 +243,51 @@ def _by_keyword(text: str, errors: Iterable[Node]) -> Iterator[tuple[int, Defini
         looked = max(looked, end)
 
 
-def _signature(text: str, node: Node, body: Node | None) -> str:
+def _signature(text: str, node: Node, body: Node | None, named: Node) -> str:
     """The definition up to its body, on one line.
 
     It begins with its line, not with its node: `export` and `pub` may stand outside of it.
     """
     start = node.start_byte
-    # Not further back than may be shown: of a thousand definitions on a long line each would look
-    # through all of it.
-    earliest = start - SIGNATURE_CHARS - 1 if start > SIGNATURE_CHARS else 0
-    begin = text.rfind("\n", earliest, start) + 1
-    if begin == 0 and earliest > 0:
-        begin = start
+    begin = _line_begin(text, start)
     end = start if body is None else body.start_byte
     if end <= start:
-        end = node.end_byte
-        line_end = text.find("\n", start, end)
-        end = line_end if line_end >= 0 else end
-    elif text.find("\n", start, end) >= 0:
-        assert body is not None
-        return _shown(text, begin, _before_comments(body))
+        body = None
+        end = _line_end(text, node, named)
+    if text.find("\n", start, end) >= 0:
+        return _shown(text, begin, end if body is None else _before_comments(body))
     if end - begin > SIGNATURE_CHARS:
         return _shown(text, begin, end)
     # Nearly all are on one line, and are shown whole: what a call takes counts here.
-    head = text[begin:end].strip()
+    head = text[begin:end].strip(_ASCII_BLANKS)
     if head.isascii() and head.isprintable() and "  " not in head:
         return head.rstrip(_BEFORE_BODY)
     return _on_one_line(_decoded(head))
+
+
+def _from_name(text: str, node: Node, body: Node | None, named: Node) -> str:
+    """A definition from the line of its name on: annotations before it left no room for it."""
+    begin = _line_begin(text, named.start_byte)
+    if body is None or body.start_byte <= named.start_byte:
+        return _shown(text, begin, _line_end(text, node, named))
+    return _shown(text, begin, _before_comments(body))
+
+
+def _line_begin(text: str, place: int) -> int:
+    # Not further back than may be shown: of a thousand definitions on a long line each would look
+    # through all of it.
+    earliest = place - SIGNATURE_CHARS - 1 if place > SIGNATURE_CHARS else 0
+    begin = text.rfind("\n", earliest, place) + 1
+    if begin == 0:
+        return place if earliest > 0 else len(_BYTE_ORDER_MARK) * text.startswith(_BYTE_ORDER_MARK)
+    return begin
+
+
+def _line_end(text: str, node: Node, named: Node) -> int:
+    """Where the line of a name ends, or the definition on it."""
+    end = node.end_byte
+    line_end = text.find("\n", named.end_byte, end)
+    return line_end if line_end >= 0 else end
 
 
 def _before_comments(body: Node) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-READER_VERSION: Final = 5
+READER_VERSION: Final = 6
 """Raised when our own readers give something else for the same bytes: what is cached under an older
 one is read anew.
 """

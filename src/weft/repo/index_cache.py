@@ -26,7 +26,7 @@ import apsw
 import msgspec
 
 from weft.repo.definitions import Definition, FileReading
-from weft.repo.languages import is_aside
+from weft.repo.languages import is_aside, is_generated
 from weft.repo.posting_lists import (
     SUBJECT,
     FileWords,
@@ -137,7 +137,7 @@ class FileTable(NamedTuple):
     names: array[int]
     steps: array[int]
     aside: array[int]
-    """1 for tests, documents and examples."""
+    """1 for tests, documents, examples and what programs generate."""
 
 
 EMPTY_TABLE: Final = FileTable(*(array(code) for code in "IIIIIB"))
@@ -442,7 +442,8 @@ class IndexCache:
             (entry.path, *entry.stamp, entry.digest, entry.language),
         )
         number = self._db.last_insert_rowid()
-        values = (number, *words.lengths(), int(is_aside(entry.path)))
+        low = is_aside(entry.path) or is_generated(entry.reading.pieces)
+        values = (number, *words.lengths(), int(low))
         for column, value in zip(table, values, strict=True):
             column.append(value)
         return number

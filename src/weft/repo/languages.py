@@ -64,7 +64,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
     ".rs": "rust",
     ".java": "java",
     ".c": "c",
-    # Most headers read as C; in those of C++ the grammar of C still finds the functions.
+    # Of C++ too: what is in them tells.
     ".h": "c",
     ".cc": "cpp",
     ".cpp": "cpp",
@@ -105,6 +105,9 @@ _NAMES: Final = (
     r"|conftest\.py|[^/]*\.(md|markdown)"
 )
 
+_MARK_BYTES: Final = 1_000
+"""A file says in its head that it is generated, which a licence may make longer."""
+
 PROSE: Final = frozenset({"html", "css", "sql", "markdown"})
 """Languages whose symbols are found by name, and whose files come behind code in a map."""
 
@@ -117,6 +120,17 @@ def language_of(path: str) -> str | None:
 def is_aside(path: str) -> bool:
     """True for tests, documents and examples, by their paths."""
     return _aside_path().search(path) is not None
+
+
+def is_generated(pieces: bytes) -> bool:
+    """True for what programs write, and say so, by the first words of a file, each once."""
+    return _generated().match(pieces, 0, _MARK_BYTES) is not None
+
+
+@cache
+def _generated() -> re.Pattern[bytes]:
+    marks = rb"(?:[Gg]enerated by|[Cc]ode generated|[Aa]utogenerated|automatically generated)"
+    return re.compile(rb"auto generated\b|(?:\S+ )*?%b(?: \S+){0,25}? EDIT\b" % marks)
 
 
 @cache

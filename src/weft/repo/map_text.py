@@ -114,7 +114,8 @@ def render_overview(paths: Sequence[str], budget: int, source: MapSource) -> str
     for path in paths:
         check_time(source.is_late)
         best = _best(source.definitions(path) or [], _NO_HITS, {})[:_MOST_OVERVIEW]
-        signatures = (_row(each) for each in sorted(best, key=lambda each: each.first))
+        rows_of = sorted(best, key=lambda each: each.first)
+        signatures = dict.fromkeys(_row(each) for each in rows_of)
         section = f"{plain_path(path)}\n{''.join(signatures)}"
         budget -= source.tokens(section)
         if budget < 0:
@@ -129,13 +130,16 @@ def _signatures(path: str, number: int, left: int, bodies: _BodyReader, source: 
     is_first = number < _FILES_DETAILED
     limit = left * (_SHARE if is_first else _SHARE_LATER)
     most = _MOST_SIGNATURES if is_first else _MOST_LATER
-    chosen: list[Definition] = []
+    chosen: dict[str, int] = {}
     for definition in _best(definitions, hits, bodies.weights)[:most]:
-        limit -= source.tokens(_row(definition))
+        row = _row(definition)
+        if row in chosen:  # declared for each platform, or once more below another condition
+            continue
+        limit -= source.tokens(row)
         if limit < 0:
             break
-        chosen.append(definition)
-    return "".join(_row(each) for each in sorted(chosen, key=lambda each: each.first))
+        chosen[row] = definition.first
+    return "".join(sorted(chosen, key=chosen.__getitem__))
 
 
 def _row(definition: Definition) -> str:
@@ -161,7 +165,11 @@ def _best(
     return sorted(definitions, key=value if weights else plain, reverse=True)
 
 
-_PLAIN: Final = {"class": 0.05, "struct": 0.05, "interface": 0.05, "trait": 0.05, "variable": 0.0}
+_PLAIN: Final = {
+    **dict.fromkeys(("class", "struct", "interface", "trait", "type", "enum"), 0.05),
+    **dict.fromkeys(("constant", "macro", "property"), 0.01),
+    "variable": 0.0,
+}
 """What comes first where the request says nothing."""
 
 

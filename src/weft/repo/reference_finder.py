@@ -17,6 +17,7 @@ from tree_sitter import Node
 from weft.repo.definition_reader import definition_reader
 from weft.repo.definitions import MOST_BYTES, FoundReference, ReferenceOrder, cut_text
 from weft.repo.languages import language_of
+from weft.repo.parsers.source_reader import language_in
 from weft.workspace import read_beneath
 
 _LINE_CHARS = 200
@@ -49,7 +50,7 @@ def _in_file(path: str, language: str, content: bytes, name: bytes) -> list[Foun
     ]
     if not places:
         return []
-    reader = definition_reader(language)
+    reader = definition_reader(language_in(content, language))
     root = reader.parse(content)
     defined = {each.first for each in reader.read(content) if each.name.encode() == name}
     found: dict[int, FoundReference] = {}

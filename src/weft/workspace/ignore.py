@@ -218,6 +218,23 @@ def _usual() -> IgnoreFile:
 # --- patterns ----------------------------------------------------------------------------------
 
 
+_NAMED_CLASS: Final = re.compile(r"\[:(\w*):\]")
+_IN_CLASS: Final = re.compile(rf"{_NAMED_CLASS.pattern}(-?)|\\?(.)", re.DOTALL)
+_CLASSES: Final = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": r"\x21-\x7e",
+    "lower": "a-z",
+    "print": r"\x20-\x7e",
+    "punct": r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e",
+    "space": r"\x09-\x0d\x20",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+"""What stands for `[:alpha:]` in brackets: letters of ASCII, as in git."""
 _STAR = "[^/]*"
 _FOLDERS = "(?:.*/)?"
 
@@ -296,18 +313,19 @@ def _split(tokens: Iterable[str], at: str) -> list[list[str]]:
 def _next(pattern: str, place: int) -> tuple[str, int]:
     """The expression for what stands at `place`, and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
-    # As in git, two stars mean folders only as a whole part of the path: `**/` at the beginning or
-    # behind a slash, `/**` at the end. Anywhere else they are one star.
-    if at_start and pattern.startswith("**/", place):
-        return _FOLDERS, place + 3
-    if at_start and place and pattern[place:] == "**":
-        return ".+", len(pattern)
     letter = pattern[place]
     if letter == "*":
         end = place
         # A run of stars is one star: each more would multiply the ways to match.
         while end < len(pattern) and pattern[end] == "*":
             end += 1
+        # As in git, two or more mean folders only as a whole part of the path: `**/` at the
+        # beginning or behind a slash, `/**` at the end. Anywhere else they are one.
+        if at_start and end > place + 1:
+            if pattern.startswith("/", end):
+                return _FOLDERS, end + 1
+            if place and end == len(pattern):
+                return ".+", end
         return _STAR, end
     if letter == "?":
         return "[^/]", place + 1
@@ -325,15 +343,20 @@ def _bracket(pattern: str, place: int) -> tuple[str, int]:
     # A bracket right at the start is a letter of the class, not its end.
     end = start + 1 if pattern[start : start + 1] == "]" else start
     while end < len(pattern) and pattern[end] != "]":
-        end += 2 if pattern[end] == "\\" else 1
+        named = _NAMED_CLASS.match(pattern, end)
+        end = named.end() if named else end + 1 + (pattern[end] == "\\")
     if end >= len(pattern):
         raise re.error("an open bracket")
-    inside = re.sub(r"\\?(.)", _in_class, pattern[start:end], flags=re.DOTALL)
+    inside = _IN_CLASS.sub(_in_class, pattern[start:end])
     # A negated class would match a slash, which no class does in git.
     return f"(?!/)[{'^' if negated else ''}{inside}]", end + 1
 
 
 def _in_class(found: re.Match[str]) -> str:
-    letter = found[1]
+    named, dash, letter = found.groups()
+    if named is not None:
+        if named not in _CLASSES:
+            raise re.error("an unknown class")
+        return f"{_CLASSES[named]}{re.escape(dash)}"  # no class begins a range
     is_range = letter == "-" and not found[0].startswith("\\")
     return letter if is_range else re.escape(letter)

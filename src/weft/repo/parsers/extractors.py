@@ -87,9 +87,11 @@ def extractor_of(language: str) -> DefinitionExtractor | None:
 
 def load_reader(language: str) -> None:
     """Load what reads a language, so that copies of this process have it."""
-    extractor = extractor_of(language)
-    if isinstance(extractor, _GrammarExtractor):
-        extractor.load()
+    # A header of C may be one of C++.
+    for each in (language, "cpp") if language == "c" else (language,):
+        extractor = extractor_of(each)
+        if isinstance(extractor, _GrammarExtractor):
+            extractor.load()
 
 
 @cache

@@ -12,7 +12,7 @@
 (declaration
   declarator: (pointer_declarator
     declarator: (function_declarator declarator: (identifier) @name))) @definition.prototype
-(struct_specifier name: (type_identifier) @name body: (_)) @definition.struct
+(struct_specifier name: (_) @name body: (_)) @definition.struct
 (union_specifier name: (type_identifier) @name body: (_)) @definition.struct
 (enum_specifier name: (type_identifier) @name body: (_)) @definition.enum
 (type_definition declarator: (type_identifier) @name) @definition.type
@@ -42,4 +42,8 @@
         (qualified_identifier name: (_) @name)]))) @definition.method
 (field_declaration
   declarator: (function_declarator declarator: (field_identifier) @name)) @definition.prototype
+((function_definition
+  type: [(class_specifier) (struct_specifier)]
+  declarator: (identifier) @name) @definition.class
+  (#not-eq? @name "final"))
 (concept_definition name: (identifier) @name) @definition.type
