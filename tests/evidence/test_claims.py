@@ -60,3 +60,12 @@ def test_a_claim_knows_what_it_speaks_of() -> None:
     assert (claim.is_whole, claim.named) == (False, ("tests/test_a.py",))
     [counted] = claims_in("All 1,204 tests pass.")
     assert (counted.is_whole, counted.count) == (True, 1204)
+
+
+@pytest.mark.parametrize(
+    "long", ["_a" * 20_000, "a" * 30_000 + "@", "a b. " + "c/" * 600, "x" + " " * 20_000 + "y"]
+)
+def test_a_line_without_an_end_claims_nothing_and_hides_no_claim(long: str) -> None:
+    """One word of 40,000 characters held the server up for minutes."""
+    assert claims_in(f"{long} all tests passed") == ()
+    assert [each.text for each in claims_in(f"{long}\nAll tests passed.")] == ["All tests passed"]

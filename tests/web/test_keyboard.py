@@ -92,6 +92,44 @@ async def test_a_file_is_found_read_and_put_into_the_message(plain_world: World)
         await expect(view.page.locator("#message")).to_have_value("@src/retry.py ")
 
 
+async def test_files_stand_in_a_tree_that_arrows_open_and_a_key_puts_one_into_the_message(
+    plain_world: World,
+) -> None:
+    calls = [
+        CallTool(name="write", args={"path": path, "content": "LONGEST = 60\n"})
+        for path in ("src/app/retry.py", "src/app/web/page.py", "README.md")
+    ]
+    async with (
+        serving(plain_world, ScriptedModel([calls, "Written."]), page=PAGE) as served,
+        browsing(served) as view,
+    ):
+        start = {"title": "T", "permission_mode": "accept_edits"}
+        session = (await served.good("POST", "/sessions", start))["id"]
+        await served.good("POST", f"/sessions/{session}/message", {"content": "Cap it."})
+        await view.open(session, "files")
+        page, keys = view.page, view.page.keyboard
+        tree = page.get_by_role("tree", name="Files")
+        await expect(tree.locator(".name")).to_have_text(
+            ["src/app", "web", "page.py", "retry.py", "README.md"]
+        )
+        await tree.get_by_role("treeitem", name="web").focus()
+        await keys.press("ArrowLeft")
+        await expect(tree.get_by_role("treeitem", name="page.py")).to_have_count(0)
+        await keys.press("ArrowDown")
+        await keys.press("Enter")
+        await expect(tree.get_by_role("treeitem", name="retry.py")).to_have_attribute(
+            "aria-selected", "true"
+        )
+        await page.get_by_role("table", name="src/app/retry.py").locator("th").first.hover()
+        await expect(page.locator(".writer-tip")).to_contain_text(
+            "Line 1: written in turn 1, “Cap it.”"
+        )
+        await keys.press("@")
+        await expect(page.locator("#message")).to_have_value("@src/app/retry.py ")
+        # A project without a repository is not listed: what was changed stands there.
+        assert [each for each in view.errors if "status of 400" not in each] == []
+
+
 async def test_a_line_of_a_file_names_its_turn_and_lines_go_into_the_message(
     plain_world: World,
 ) -> None:

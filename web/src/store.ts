@@ -202,8 +202,9 @@ export async function openSession(id: string): Promise<void> {
   });
   if (!id) return;
   try {
-    const view = await get<SessionView>(of(id));
-    const [page, todos] = await Promise.all([
+    // At once, in whatever order they are answered: the state goes on from the earlier of the two.
+    const [view, page, todos] = await Promise.all([
+      get<SessionView>(of(id)),
       get<Page>(of(id, "messages"), { limit: 60 }),
       get<Todo[] | { items: Todo[] }>(of(id, "todos")).catch(() => []),
     ]);

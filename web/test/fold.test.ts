@@ -129,3 +129,12 @@ test("a request that is offered again stands open once", () => {
   assert.equal(once.requests.length, 1);
   assert.equal(take(once, offered), once);
 });
+
+test("what the snapshot has counted is not counted again, if the page of messages was read before it", () => {
+  const used = (seq: number): Event => ({ kind: "usage_recorded", seq, at: 5, usage: { cost_usd: 2 } });
+  const page = { messages: [], seq: 10 };
+  const state = fold(begin("s", { ...SNAPSHOT, seq: 12, cost_usd: 5 }, page), [used(11), answer(12), used(13)]);
+  assert.equal(state.seq, 13);
+  assert.equal(state.rows.length, 1);
+  assert.equal(state.cost, 7);
+});

@@ -18,6 +18,9 @@ from weft.evidence.command_kinds import checks_in
 from weft.evidence.receipt import ClaimKind
 
 MOST_CLAIMS: Final = 20
+LONGEST_LINE: Final = 4_000
+LONGEST_SENTENCE: Final = 1_000
+"""Characters of what may claim something: the patterns take the square of its length."""
 
 
 def _words(text: str) -> re.Pattern[str]:
@@ -212,6 +215,8 @@ def claims_in(text: str) -> tuple[AnswerClaim, ...]:
 def _sentences(text: str) -> Iterator[str]:
     prose = _FENCE.sub("\n", text)
     for line in prose.split("\n"):
+        if len(line) > LONGEST_LINE:
+            continue
         # Quotations, and what a program printed.
         if line.lstrip().startswith((">", "$ ", "#!")) or line.startswith(("    ", "\t")):
             continue
@@ -220,7 +225,7 @@ def _sentences(text: str) -> Iterator[str]:
             continue
         bare = _LIST_MARK.sub("", line.strip(" |").lstrip("#"))
         for sentence in _SENTENCE.split(_unstarred(bare)):
-            if sentence.strip():
+            if 0 < len(sentence.strip()) <= LONGEST_SENTENCE:
                 yield sentence.strip()
 
 

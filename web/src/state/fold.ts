@@ -103,6 +103,8 @@ export interface SessionState {
   contextUsed: number;
   contextWindow: number;
   cost: number | null;
+  /** The last fact whose cost is in it: what is told again after that is counted once. */
+  countedUpTo: number;
   turnBegan: number;
   lastTurn: { reason: string; detail: string } | null;
   /** Bumped when the line is another one: its rows have to be read again. */
@@ -164,6 +166,7 @@ export function begin(id: string, snapshot: Snapshot, page: Page, todos: Todo[] 
       contextUsed: snapshot.context_used,
       contextWindow: snapshot.context_window ?? 0,
       cost: snapshot.cost_usd,
+      countedUpTo: snapshot.seq,
       turnBegan: 0,
       lastTurn: null,
       lineVersion: 0,
@@ -328,7 +331,7 @@ function fact(state: SessionState, event: Event): SessionState {
         treeVersion: state.treeVersion + 1,
       };
     case "usage_recorded":
-      return { ...state, cost: plus(state.cost, event.usage as Usage) };
+      return counted(state, event);
     case "todo_changed":
       return { ...state, todos: (event.items as Todo[]) ?? [] };
     case "setting_changed":
@@ -559,8 +562,12 @@ function child(state: SessionState, event: Event): SessionState {
       cost: (event.usage as Usage | undefined)?.cost_usd ?? null,
       ended: event.at ?? 0,
     });
+  return counted({ ...state, children }, event);
+}
+
+function counted(state: SessionState, event: Event): SessionState {
   const usage = event.usage as Usage | undefined;
-  return { ...state, children, cost: usage ? plus(state.cost, usage) : state.cost };
+  return usage && (event.seq ?? 0) > state.countedUpTo ? { ...state, cost: plus(state.cost, usage) } : state;
 }
 
 function plus(cost: number | null, usage: Usage): number | null {
