@@ -241,6 +241,21 @@ async def test_a_server_gets_little_of_the_environment_and_what_its_entry_names(
     assert not {"OPENAI_API_KEY", "ELSE", "LENT", "WEFT_HOME"} & set(seen)
 
 
+async def test_a_variable_of_an_entry_takes_effect_in_the_sandbox_alone(world: World) -> None:
+    """The loader of every program obeys these, also that of the one which makes the sandbox."""
+    outside = world.base / "outside"
+    outside.mkdir()
+    loader = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(outside / "log"), "OWN": "one\ntwo=3"}
+    configure(world, scripted=entry(env=loader))
+    search = [CallTool(name="tool_search", args={"query": "env"})]
+    model = ScriptedModel([search, found("env"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    seen = json.loads(results(model)[1].split("]", 1)[1])
+    assert {name: seen[name] for name in loader} == loader
+    assert not list(outside.iterdir())
+
+
 WAYS = ("text", "structured", "is_error", "error", "progress", "end", "list")
 
 

@@ -76,6 +76,8 @@ def test_the_nearest_scope_counts(config: Path, project: Path) -> None:
         ({"command": "x", "args": "-y"}, "is not right"),
         ({"command": ["x"]}, "is not right"),
         ({"command": "x", "env": {"A": 1}}, "is not right"),
+        ({"command": "x", "env": {"A=B": "1"}}, "'A=B' is no name of a variable"),
+        ({"command": "x", "env": {"": "1"}}, "'' is no name of a variable"),
         ({"type": "ws", "url": "ws://x"}, "no transport 'ws'"),
         ({"type": "http", "url": "file:///etc/passwd"}, "is no address"),
         ({"type": "http"}, "is no address"),
