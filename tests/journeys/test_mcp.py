@@ -16,6 +16,7 @@ from tests.support.world import World, facts, request_lines, running, until
 from weft.api.session import Session
 from weft.app import App
 from weft.events import PermissionRequest, QuestionAsked, SystemNote, ToolExecuting
+from weft.providers.schema import as_object
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
 
@@ -113,6 +114,21 @@ async def test_tools_that_are_known_are_offered_by_name_and_asked_about(world: W
     assert "mcp__scripted__echo" in tool_names(model)
     assert "tool_search" not in tool_names(model)
     assert [line[-3:] for line in results(model)] == ["one", "two"]
+
+
+async def test_a_tool_that_no_vendor_takes_is_called_by_way_of_a_search(world: World) -> None:
+    configure(world, scripted=entry("odd_names", "odd_schemas"))
+    await listed(world)
+    model = ScriptedModel([found("query", **{"$filter": "x"}), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    offered = tool_names(model)
+    assert {"mcp__scripted__echo", "mcp__scripted__loop", "tool_search"} <= set(offered)
+    assert "mcp__scripted__query" not in offered
+    assert "called with tool_call: mcp__scripted__query" in str(model.requests[0].messages)
+    assert results(model)[0].endswith("echo: ")
+    for tool in model.requests[0].tools:
+        as_object(tool.schema)
 
 
 # --- what a call changes -------------------------------------------------------------------

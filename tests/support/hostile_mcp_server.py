@@ -60,6 +60,12 @@ def tools() -> list[Any]:
             {"name": "huge", "inputSchema": {"description": "x" * 100_000}},
             {"name": "no schema at all/!", "description": None},
         ]
+    if "odd_names" in TRAPS:
+        found.append(tool("query"))
+        found[-1]["inputSchema"]["properties"]["$filter"] = {"type": "string"}
+    if "odd_schemas" in TRAPS:
+        loop = {"type": "object", "properties": {"x": {"$ref": "#"}, "y": "z"}, "$defs": [1]}
+        found.append({"name": "loop", "inputSchema": loop})
     if "same_names" in TRAPS:
         found += [tool("a b"), tool("a_b"), tool("a/b"), tool("echo")]
     if "many" in VALUES:

@@ -24,6 +24,7 @@ from weft.mcp import (
 )
 from weft.mcp.server_tool import ServerTool, ToolServer
 from weft.mcp.tool_pins import ListedTool
+from weft.mcp.tool_schema import has_plain_names
 from weft.mcp.tool_search import CALL, SEARCH, ToolCallTool, ToolIndex, ToolSearchTool
 from weft.runtime.mcp.project_servers import ProjectMcpServers
 from weft.runtime.workspaces.read_guard import SessionReadGuard
@@ -208,13 +209,16 @@ class SessionServers(ToolIndex):
         return found
 
     def _found(self, window: int) -> dict[str, Tool]:
-        direct = self.all_tools()
+        known = self.all_tools()
+        # One that vendors take no request with is called by way of a search.
+        direct = {name: tool for name, tool in known.items() if has_plain_names(tool.schema)}
         size = sum(_size(tool) for tool in direct.values()) // _BYTES_PER_TOKEN
         most = window * MOST_SHARE if window else float("inf")
         self._is_deferred = len(direct) > MOST_DIRECT or size > most
         offered: dict[str, Tool] = {} if self._is_deferred else dict(direct)
         is_complete = all(server.has_list for server in self._servers.values())
-        if self._is_deferred or (self._servers and not is_complete):
+        is_whole = is_complete and len(direct) == len(known)
+        if self._is_deferred or (self._servers and not is_whole):
             offered |= {SEARCH: ToolSearchTool(self), CALL: ToolCallTool(self)}
         return offered
 
