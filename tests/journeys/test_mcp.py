@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -600,6 +601,19 @@ async def test_many_tools_are_named_in_a_note_and_found_by_a_search(world: World
     assert not any(name.startswith("mcp__") for name in tool_names(model))
     assert "mcp__scripted__tool_99" in str(model.requests[0].messages)
     assert results(model)[1].endswith("echo: x")
+
+
+async def test_the_names_of_many_tools_leave_room_for_those_of_other_servers(world: World) -> None:
+    configure(world, alone=entry(), many=entry("many=900"))
+    model = ScriptedModel([[CallTool(name="tool_search", args={"query": "tool_899"})], "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    async with world.open(known := ScriptedModel(["done"]), config=SANDBOX) as app:
+        await said_to(app, known)
+    (note,) = re.findall(r"Tools of MCP servers, [^\n]*?more of many", str(known.requests))
+    assert len(note) < 9_000
+    assert "mcp__alone__write, mcp__many__ask" in note
+    assert "mcp__many__tool_899" in results(model)[0]
 
 
 async def test_a_server_at_an_address_is_used_like_any_other_and_its_key_is_masked(
