@@ -142,6 +142,11 @@ def call(number: Any, params: dict[str, Any]) -> None:
         for step in range(5_000):
             told = {"progressToken": token, "progress": step, "message": "\x1b[2Ja\nb\u202e"}
             send({"method": "notifications/progress", "params": told})
+    if "closes_input" in TRAPS:
+        os.close(0)
+        send({"id": number, "result": text("the last that I took")})
+        while True:
+            time.sleep(60)
     if "deaf" in TRAPS:
         while True:  # and nothing is read any more
             time.sleep(60)
