@@ -186,6 +186,33 @@ async def test_a_call_cannot_change_what_programs_obey(world: World) -> None:
     assert [path.read_text() for path in (world.base / "mcp" / "refused").iterdir()] == ["evil"]
 
 
+async def test_no_call_changes_a_repository_in_the_project_and_a_new_one_is_told(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    configure(world, scripted=entry())
+    world.write("vendor/lib/.git/hooks/sample", "x")
+    world.write("vendor/tree/.git", "gitdir: ../../.git/worktrees/tree")
+    await listed(world)
+    hook = "hooks/post-checkout"
+    model = ScriptedModel(
+        [
+            call("write", path=f"vendor/lib/.git/{hook}", text="evil"),
+            call("write", path="vendor/tree/.git", text="gitdir: /evil"),
+            call("write", path=f"new/lib/.git/{hook}", text="evil"),
+            call("write", path="new/plain.txt", text="fine"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        session = await said_to(app, model, permission_mode="bypass")
+        notes = [note.text for note in await facts(session, SystemNote)]
+    assert [("Read-only" in each) for each in results(model)] == [True, True, False, False]
+    assert not (world.project / "vendor/lib/.git" / hook).exists()
+    (told,) = [note for note in notes if "git repository" in note]
+    assert "made a git repository in new/lib; look at its hooks" in told
+
+
 async def test_a_call_that_ends_in_an_error_is_judged_as_well(world: World) -> None:
     configure(world, scripted=entry("write_and_fail"))
     await listed(world)
