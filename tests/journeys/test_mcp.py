@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.world import World, facts, request_lines, running, until
 from weft.api.session import Session
 from weft.app import App
 from weft.events import PermissionRequest, QuestionAsked, SystemNote, ToolExecuting
+from weft.providers.schema import as_object
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
 
@@ -115,6 +117,21 @@ async def test_tools_that_are_known_are_offered_by_name_and_asked_about(world: W
     assert [line[-3:] for line in results(model)] == ["one", "two"]
 
 
+async def test_a_tool_that_no_vendor_takes_is_called_by_way_of_a_search(world: World) -> None:
+    configure(world, scripted=entry("odd_names", "odd_schemas"))
+    await listed(world)
+    model = ScriptedModel([found("query", **{"$filter": "x"}), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    offered = tool_names(model)
+    assert {"mcp__scripted__echo", "mcp__scripted__loop", "tool_search"} <= set(offered)
+    assert "mcp__scripted__query" not in offered
+    assert "called with tool_call: mcp__scripted__query" in str(model.requests[0].messages)
+    assert results(model)[0].endswith("echo: ")
+    for tool in model.requests[0].tools:
+        as_object(tool.schema)
+
+
 # --- what a call changes -------------------------------------------------------------------
 
 
@@ -167,6 +184,33 @@ async def test_a_call_cannot_change_what_programs_obey(world: World) -> None:
     assert "These changes are not allowed and were put back" in told[2]
     assert any(".vscode/tasks.json" in note for note in notes)
     assert [path.read_text() for path in (world.base / "mcp" / "refused").iterdir()] == ["evil"]
+
+
+async def test_no_call_changes_a_repository_in_the_project_and_a_new_one_is_told(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    configure(world, scripted=entry())
+    world.write("vendor/lib/.git/hooks/sample", "x")
+    world.write("vendor/tree/.git", "gitdir: ../../.git/worktrees/tree")
+    await listed(world)
+    hook = "hooks/post-checkout"
+    model = ScriptedModel(
+        [
+            call("write", path=f"vendor/lib/.git/{hook}", text="evil"),
+            call("write", path="vendor/tree/.git", text="gitdir: /evil"),
+            call("write", path=f"new/lib/.git/{hook}", text="evil"),
+            call("write", path="new/plain.txt", text="fine"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        session = await said_to(app, model, permission_mode="bypass")
+        notes = [note.text for note in await facts(session, SystemNote)]
+    assert [("Read-only" in each) for each in results(model)] == [True, True, False, False]
+    assert not (world.project / "vendor/lib/.git" / hook).exists()
+    (told,) = [note for note in notes if "git repository" in note]
+    assert "made a git repository in new/lib; look at its hooks" in told
 
 
 async def test_a_call_that_ends_in_an_error_is_judged_as_well(world: World) -> None:
@@ -239,6 +283,21 @@ async def test_a_server_gets_little_of_the_environment_and_what_its_entry_names(
     assert seen["OWN"] == "x-lent-default"
     assert {"HOME", "PATH"} <= set(seen)
     assert not {"OPENAI_API_KEY", "ELSE", "LENT", "WEFT_HOME"} & set(seen)
+
+
+async def test_a_variable_of_an_entry_takes_effect_in_the_sandbox_alone(world: World) -> None:
+    """The loader of every program obeys these, also that of the one which makes the sandbox."""
+    outside = world.base / "outside"
+    outside.mkdir()
+    loader = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(outside / "log"), "OWN": "one\ntwo=3"}
+    configure(world, scripted=entry(env=loader))
+    search = [CallTool(name="tool_search", args={"query": "env"})]
+    model = ScriptedModel([search, found("env"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    seen = json.loads(results(model)[1].split("]", 1)[1])
+    assert {name: seen[name] for name in loader} == loader
+    assert not list(outside.iterdir())
 
 
 WAYS = ("text", "structured", "is_error", "error", "progress", "end", "list")
@@ -569,6 +628,19 @@ async def test_many_tools_are_named_in_a_note_and_found_by_a_search(world: World
     assert not any(name.startswith("mcp__") for name in tool_names(model))
     assert "mcp__scripted__tool_99" in str(model.requests[0].messages)
     assert results(model)[1].endswith("echo: x")
+
+
+async def test_the_names_of_many_tools_leave_room_for_those_of_other_servers(world: World) -> None:
+    configure(world, alone=entry(), many=entry("many=900"))
+    model = ScriptedModel([[CallTool(name="tool_search", args={"query": "tool_899"})], "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    async with world.open(known := ScriptedModel(["done"]), config=SANDBOX) as app:
+        await said_to(app, known)
+    (note,) = re.findall(r"Tools of MCP servers, [^\n]*?more of many", str(known.requests))
+    assert len(note) < 9_000
+    assert "mcp__alone__write, mcp__many__ask" in note
+    assert "mcp__many__tool_899" in results(model)[0]
 
 
 async def test_a_server_at_an_address_is_used_like_any_other_and_its_key_is_masked(

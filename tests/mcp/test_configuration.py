@@ -76,6 +76,8 @@ def test_the_nearest_scope_counts(config: Path, project: Path) -> None:
         ({"command": "x", "args": "-y"}, "is not right"),
         ({"command": ["x"]}, "is not right"),
         ({"command": "x", "env": {"A": 1}}, "is not right"),
+        ({"command": "x", "env": {"A=B": "1"}}, "'A=B' is no name of a variable"),
+        ({"command": "x", "env": {"": "1"}}, "'' is no name of a variable"),
         ({"type": "ws", "url": "ws://x"}, "no transport 'ws'"),
         ({"type": "http", "url": "file:///etc/passwd"}, "is no address"),
         ({"type": "http"}, "is no address"),
@@ -196,6 +198,7 @@ def test_an_answer_counts_for_exactly_what_was_shown(config: Path, project: Path
         {"command": "node", "args": ["--require=./server.js", "x"]},
         {"command": "node", "args": ["x"], "env": {"NODE_OPTIONS": "--require ./server.js"}},
         {"command": "node", "args": ["x"], "env": {"NODE_OPTIONS": "--require=./server.js"}},
+        {"command": "sh", "args": ["-c", "cd . && exec node './server.js' --x"]},
         # A file that is hashed before it takes all that may be hashed.
         {"command": "node", "args": ["./padding", "./server.js"]},
         {"command": "node", "args": ["./padding"]},
@@ -219,6 +222,42 @@ def test_whatever_file_a_server_runs_is_shown_anew_when_it_changes(
             file.seek(LARGEST_FILE)
             file.write(b"!")
     assert choices.of(str(project), found(config, project).servers["s"]) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (["npm", "run", "mcp"], "package.json"),
+        (["/usr/bin/make", "serve"], "Makefile"),
+        (["uv", "run", "serve"], "pyproject.toml"),
+        (["python", "-m", "tools.server"], "tools/server.py"),
+        (["python", "-m", "tools"], "tools/__main__.py"),
+        (["sh", "-c", "python -m tools"], "tools/__main__.py"),
+    ],
+)
+def test_what_a_program_reads_by_itself_is_shown_anew_when_it_changes(
+    words: list[str], file: str, config: Path, project: Path
+) -> None:
+    (project / "tools").mkdir()
+    (project / file).write_text("good")
+    written(project, {"s": {"command": words[0], "args": words[1:]}})
+    choices = ProjectChoices(config)
+    choices.keep(str(project), found(config, project).servers["s"], "yes")
+    assert choices.of(str(project), found(config, project).servers["s"]) == "yes"
+    (project / file).write_text("evil")
+    assert choices.of(str(project), found(config, project).servers["s"]) is None
+
+
+def test_a_server_that_is_given_a_folder_of_the_project_can_be_allowed(
+    config: Path, project: Path
+) -> None:
+    (project / "docs").mkdir()
+    os.mkfifo(project / "pipe")
+    written(project, {"s": {"command": "npx", "args": ["-y", "server", "./docs", "./pipe"]}})
+    server = found(config, project).servers["s"]
+    choices = ProjectChoices(config)
+    choices.keep(str(project), server, "yes")
+    assert choices.of(str(project), server) == "yes"
 
 
 def test_answers_that_others_could_have_written_count_for_nothing(

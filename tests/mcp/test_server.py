@@ -119,6 +119,14 @@ async def test_a_server_that_reads_no_more_is_ended_when_too_much_waits_for_it()
         assert server.pid not in (None, first)
 
 
+async def test_a_server_that_closes_its_input_is_ended_and_the_next_call_starts_another() -> None:
+    async with served("closes_input") as server:
+        for _ in range(2):
+            assert (await called(server)).text.endswith("the last that I took")
+            with pytest.raises(FinalToolError, match="it does not take what it is sent"):
+                await called(server)
+
+
 async def test_the_whole_time_of_a_call_is_bounded_too() -> None:
     async with served("hang_call") as server:
         await server.must_be_ready(PATIENCE)

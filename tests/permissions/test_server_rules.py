@@ -54,12 +54,25 @@ def test_a_rule_names_a_server_or_a_tool(rule: str, covers: bool) -> None:
     [
         ("path:docs/*", {"path": "docs/a"}, True, True),
         ("path:docs/*", {"path": "src/docs/a"}, False, False),
-        ("path:docs/*", {"Path": "docs/a"}, False, False),
+        # Servers in Go do not tell these names apart, and take the last of them.
+        ("path:docs/*", {"Path": "docs/a"}, True, False),
+        ("path:docs/*", {"path": "docs/a", "Path": "src/a"}, True, False),
+        ("task:docs/*", {"task": "docs/a", "tas\u212a": "src/a"}, True, False),
         ("path:docs/*", {"other": "docs/a"}, False, False),
         # At any depth, and in lists, only where it restricts.
         ("path:docs/*", {"edits": [{"path": "docs/a"}]}, True, False),
         ("path:docs/*", {"path": ["src/a", "docs/a"]}, True, False),
         ("path:docs/*", {"path": {"x": "docs/a"}}, True, False),
+        # The same file in other words.
+        ("path:docs/*", {"path": "./docs/a"}, True, False),
+        ("path:./docs/*", {"path": "docs/a"}, True, False),
+        ("path:docs/*", {"path": ".//docs//a"}, True, False),
+        ("path:docs/*", {"path": "src/../docs/a"}, True, False),
+        ("path:docs/*", {"path": "docs\\a"}, True, False),
+        ("path:/p/docs/*", {"path": "//p/./docs/a"}, True, False),
+        ("uri:/p/docs/*", {"uri": "file:///p/d%6fcs/a"}, True, False),
+        ("path:docs/*", {"path": "docs/%2e%2e/src/a"}, True, False),
+        ("url:https://a.example/*", {"url": "https://a.example/x"}, True, True),
         ("n:7", {"n": 7}, True, True),
         ("on:true", {"on": True}, True, True),
         ('*"docs/a"*', {"path": "docs/a"}, True, True),

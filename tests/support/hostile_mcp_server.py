@@ -60,6 +60,12 @@ def tools() -> list[Any]:
             {"name": "huge", "inputSchema": {"description": "x" * 100_000}},
             {"name": "no schema at all/!", "description": None},
         ]
+    if "odd_names" in TRAPS:
+        found.append(tool("query"))
+        found[-1]["inputSchema"]["properties"]["$filter"] = {"type": "string"}
+    if "odd_schemas" in TRAPS:
+        loop = {"type": "object", "properties": {"x": {"$ref": "#"}, "y": "z"}, "$defs": [1]}
+        found.append({"name": "loop", "inputSchema": loop})
     if "same_names" in TRAPS:
         found += [tool("a b"), tool("a_b"), tool("a/b"), tool("echo")]
     if "many" in VALUES:
@@ -136,6 +142,11 @@ def call(number: Any, params: dict[str, Any]) -> None:
         for step in range(5_000):
             told = {"progressToken": token, "progress": step, "message": "\x1b[2Ja\nb\u202e"}
             send({"method": "notifications/progress", "params": told})
+    if "closes_input" in TRAPS:
+        os.close(0)
+        send({"id": number, "result": text("the last that I took")})
+        while True:
+            time.sleep(60)
     if "deaf" in TRAPS:
         while True:  # and nothing is read any more
             time.sleep(60)

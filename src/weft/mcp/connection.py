@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
+import anyio
 import msgspec
 
 from weft.errors import WeftError
@@ -104,7 +105,14 @@ class StdioConnection(McpConnection):
             cancelled=cancelled,
             start_task=start_task,
         )
-        start_task(lambda: self._peer.write(program.send))
+        start_task(self._write)
+
+    async def _write(self) -> None:
+        try:
+            await self._peer.write(self._program.send)
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            # It may go on saying something; what it is asked would wait for its whole time.
+            self._peer.close("it does not take what it is sent")
 
     async def run(self) -> str:
         while chunk := await self._program.receive():

@@ -10,6 +10,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -25,6 +26,14 @@ logger = logging.getLogger(__name__)
 FILE: Final = "mcp-choices.json"
 LARGEST_FILE: Final = 16 * 1024 * 1024
 """Bytes of the files that command lines name, that are hashed."""
+_OBEYED: Final = {
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
+    **dict.fromkeys(("uv", "uvx", "poetry", "hatch"), ("pyproject.toml",)),
+    **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "deno": ("deno.json", "deno.jsonc"),
+}
+"""By program, the files of a project in which what it runs is written."""
 Answer: TypeAlias = Literal["yes", "no"]
 
 
@@ -118,26 +127,35 @@ def named_files(entry: ServerEntry, project: str) -> dict[str, str]:
 
 
 def _words(entry: ServerEntry) -> Iterator[str]:
-    """All that may name a file: `server.js`, `--require=server.js`, `--require server.js`."""
-    given = [entry.command, *entry.args, *(" ".join(entry.env.values())).split()]
-    for word in given:
+    """All that may name a file: `server.js`, `--require=server.js`, `--require server.js`, `sh -c
+    "node server.js"`, and what a program reads by itself where it is started."""
+    given = [entry.command, *entry.args, *entry.env.values()]
+    parts = [part.strip("'\"();&|") for text in given for part in text.split()]
+    for word in (*given, *parts):
         for each in dict.fromkeys((word, word.rpartition("=")[2])):
             if each and "\0" not in each:
                 yield each
+    for word in parts:
+        yield from _OBEYED.get(os.path.basename(word), ())
+    for option, module in pairwise(parts):
+        if option == "-m" and "\0" not in module:
+            path = module.replace(".", "/")
+            yield from (f"{path}.py", f"{path}/__main__.py")
 
 
 def _file_data(path: str, most: int) -> tuple[bytes | None, str]:
     """The beginning of a file, and what tells that the rest of it has changed."""
     try:
+        # A folder is no file, and cannot be opened as one.
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return None, ""
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            data = file.read(max(0, most)) if stat.S_ISREG(about.st_mode) else None
     except OSError:
         return None, ""
-    with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
-            return None, ""
-        data = file.read(max(0, most))
-        # No start takes long: what is beyond is not read.  The kernel keeps this time, and a
-        # program cannot set it.
-        is_cut = about.st_size > len(data)
-        return data, f"+{about.st_size}@{about.st_ctime_ns}" if is_cut else ""
+    # No start takes long: what is beyond is not read.  The kernel keeps this time, and a program
+    # cannot set it.
+    is_cut = data is not None and about.st_size > len(data)
+    return data, f"+{about.st_size}@{about.st_ctime_ns}" if is_cut else ""

@@ -184,6 +184,8 @@ def _entry_problem(entry: ServerEntry) -> str:
     texts = [*_texts(entry), *entry.env]
     if any("\0" in text for text in texts):
         return "it holds a NUL"
+    if wrong := [name for name in entry.env if not name or "=" in name]:
+        return f"{wrong[0]!r} is no name of a variable"
     if entry.transport == "sdk":
         return "it has a command or an address" if entry.command or entry.url else ""
     if entry.transport == "stdio":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ import msgspec
 
 from weft.mcp.private_file import read_private, replace_private
 from weft.mcp.server_config import canonical
+from weft.mcp.tool_schema import plain_schema
 from weft.sha256 import sha256
 
 logger = logging.getLogger(__name__)
@@ -92,10 +93,7 @@ def read_tool(raw: Any) -> ListedTool:
 
 
 def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema of an object with properties: vendors refuse one that has none."""
-    shown = _without_hidden_in(schema) if _may_hide(schema) else schema
-    plain = {key: value for key, value in shown.items() if key not in ("$schema", "title")}
-    return {**plain, "type": "object", "properties": plain.get("properties") or {}}
+    return plain_schema(_without_hidden_in(schema) if _may_hide(schema) else schema)
 
 
 def _may_hide(schema: dict[str, Any]) -> bool:
@@ -153,7 +151,7 @@ class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
         return self.known or self.now
 
 
-class ServerRecord(msgspec.Struct, kw_only=True):
+class ServerRecord(msgspec.Struct, kw_only=True, dict=True):
     """What is known of a server; one file for each configuration."""
 
     era: str = ""
@@ -176,21 +174,32 @@ class ServerRecord(msgspec.Struct, kw_only=True):
         is_first = not self.is_listed and not self.is_lost
         self.listed, self.instructions = _sorted_out(listed)[0], instructions[:MOST_RAW]
         self.is_listed = True
+        self._forget_read()
         if is_first:
             self.agree_to_all()
 
     def agree(self, tool: ListedTool) -> None:
         """The user knows a tool as it was shown; the server may say something else by now."""
         self.pinned[tool.name] = tool.raw
+        self._forget_read()
 
     def agree_to_all(self) -> None:
         """The user knows the whole list as it is now."""
         # From the end: of two with one name the first counts.
         self.pinned = {str(raw["name"]): raw for raw in reversed(self.listed)}
         self.pinned_instructions = self.instructions
+        self._forget_read()
 
     def tools(self) -> dict[str, KnownTool]:
         """Its tools by name, sorted; of two with one name the first."""
+        return dict(self._read)
+
+    def _forget_read(self) -> None:
+        self.__dict__.pop("_read", None)
+
+    @cached_property
+    def _read(self) -> dict[str, KnownTool]:
+        # Kept: it takes milliseconds, and every request and every call asks for it.
         found: dict[str, KnownTool] = {}
         for now in _read_all(self.listed):
             if now.name not in found:

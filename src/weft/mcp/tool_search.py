@@ -150,10 +150,10 @@ class ToolCallTool(ForwardingTool):
         name, given = args.get("name"), args.get("arguments", {})
         if not isinstance(name, str) or not isinstance(given, dict):
             raise BadArguments("tool_call needs a `name`, and `arguments` that are an object")
-        tools = self._index.all_tools()
+        tools, missing = self._index.all_tools(), ""
         if name not in tools:
-            await self._index.settled()
+            missing = await self._index.settled()
             tools = self._index.all_tools()
         if name not in tools:
-            raise BadArguments(f"there is no tool {name!r}. {_names(tools)}")
+            raise BadArguments(f"there is no tool {name!r}. {_names(tools)} {missing}".strip())
         return tools[name], given

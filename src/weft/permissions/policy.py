@@ -123,7 +123,9 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         if not any(names_tool(self.tool, name) for name in names):
             return False
         if self.pattern and action.arguments:
-            return _arguments_fit(action.arguments, self.pattern, self.verdict != "allow")
+            from weft.permissions.server_arguments import arguments_fit  # few rules are of these
+
+            return arguments_fit(action.arguments, self.pattern, restricts=self.verdict != "allow")
         if self.pattern and action.line and any(letter in self.pattern for letter in "*?["):
             # Compared with words, never with the text: the line may be the very pattern, and its
             # `*` then stands for files.
@@ -203,61 +205,6 @@ def names_tool(rule: str, name: str) -> bool:
     if fnmatchcase(name, rule):
         return True
     return rule.startswith("mcp__") and "__" not in rule[5:] and fnmatchcase(name, f"{rule}__*")
-
-
-def _arguments_fit(arguments: str, pattern: str, restricts: bool) -> bool:
-    """Whether a pattern covers the arguments of a server's tool: all of them as JSON, or with
-    `key:pattern` those of one name.
-
-    A rule that restricts is read widely: a name counts at every depth, and so does each text in a
-    list.  One that allows counts for a name at the top with one plain value, and for no path that
-    leads up where the rule has none: `src/*` does not mean `src/../..`.
-    """
-    key, has_key, wanted = pattern.partition(":")
-    if not has_key or not key.replace("_", "a").replace("-", "a").replace(".", "a").isalnum():
-        return _fits(arguments, pattern)
-    given = msgspec.json.decode(arguments)
-    if not restricts:
-        value = given.get(key)
-        is_plain = isinstance(value, str | int | float) or value is None
-        if key not in given or not is_plain:
-            return False
-        text = _plain_text(value)
-        return _fits(text, wanted) and _leads_up(text) <= _leads_up(wanted)
-    found = [text for value in _values_of(key, given) for text in _texts_in(value)]
-    return any(_fits(text, wanted) for text in found)
-
-
-def _leads_up(path: str) -> bool:
-    """Whether a path has a part `..`."""
-    return ".." in path.replace("\\", "/").split("/")
-
-
-def _plain_text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value, order="deterministic").decode()
-
-
-def _values_of(key: str, value: object) -> list[object]:
-    """The values of a name, at every depth."""
-    if isinstance(value, list):
-        return [each for item in value for each in _values_of(key, item)]
-    if not isinstance(value, dict):
-        return []
-    own = [value[key]] if key in value else []
-    return [*own, *(each for item in value.values() for each in _values_of(key, item))]
-
-
-def _texts_in(value: object) -> list[str]:
-    """A value as text, and each value in it."""
-    if isinstance(value, dict):
-        parts = [text for item in value.values() for text in _texts_in(item)]
-    elif isinstance(value, list):
-        parts = [text for item in value for text in _texts_in(item)]
-    else:
-        parts = []
-    return [_plain_text(value), *parts]
 
 
 def _target_fits(action: ToolAction, pattern: str) -> bool:

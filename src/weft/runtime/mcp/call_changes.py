@@ -44,9 +44,11 @@ class CallChanges:
 
         What a call that is cancelled has changed is told with the next result, and not judged.
         """
-        had_git = self._has_git()
+        known: set[str] = set()
 
         async def contained() -> ToolOutcome:
+            # The project has been looked through by now.
+            known.update(self._repositories())
             # What a call changed that failed is judged as well: a server chooses how it answers.
             try:
                 return await work()
@@ -61,15 +63,20 @@ class CallChanges:
         for change in sorted(changes, key=lambda each: each.path, reverse=True):
             await self._judge(change, judged)
         judged.kept.reverse()
-        if not had_git and self._has_git():
+        if made := sorted(self._repositories() - known):
+            places = ", ".join(map(_folder_of, made[:MOST_NAMED]))
             judged.notes.append(
-                "A call of an MCP server made a git repository here; look at its hooks and "
+                f"A call of an MCP server made a git repository in {places}; look at its hooks and "
                 "settings before you run git in it."
             )
         return judged.outcome(outcome)
 
-    def _has_git(self) -> bool:
-        return os.path.lexists(f"{self._workspace.workspace.root}/.git")
+    def _repositories(self) -> set[str]:
+        """The `.git` of the project, and those of repositories in it: no history holds them."""
+        left_out = (path.rstrip("/") for path in self._files.known_left_out())
+        found = {path for path in left_out if os.path.basename(path) == ".git"}
+        is_one = os.path.lexists(f"{self._workspace.workspace.root}/.git")
+        return {*found, ".git"} if is_one else found
 
     async def _judge(self, change: ChangedFile, judged: _Judged) -> None:
         why = await self._why_not(change)
@@ -163,6 +170,10 @@ class _Judged(msgspec.Struct):
             touched=(*outcome.touched, *self.kept),
             notes=(*outcome.notes, *notes),
         )
+
+
+def _folder_of(repository: str) -> str:
+    return os.path.dirname(repository) or "the project"
 
 
 def _listed(found: list[str]) -> str:

@@ -2,7 +2,8 @@
 nothing of them outlives Weft.
 
 In the sandbox a server sees the disk and writes only to the project and to a folder for what it
-downloads.  What programs obey in the project (`.git`, settings of editors, …) is read-only for it.
+downloads.  What programs obey in the project (`.git`, settings of editors, …) is read-only for it,
+and so are the repositories inside of it.
 Without the sandbox it may do what the user may, but is still kept in a process namespace, or below
 the keeper, so that it ends with us.
 """
@@ -10,7 +11,9 @@ the keeper, so that it ends with us.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +21,12 @@ from weft.errors import FinalToolError
 from weft.mcp import ServerEntry
 from weft.permissions import is_protected, protected_below
 from weft.workspace import COMMAND_KEEPER, PipedProgram
+from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process.piped import start_piped
 from weft.workspace.process.search_path import find_program
 from weft.workspace.sandbox.machine import SandboxOptions
 from weft.workspace.sandbox.read_only import BoxTerms, ReadOnlySandbox
+from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
 INHERITED: Final = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ"),
@@ -32,6 +37,8 @@ INHERITED: Final = (
     *("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS", "PIP_FIND_LINKS"),
 )
 """What servers find of the user's environment; all else an entry has to name."""
+MOST_FOLDERS: Final = 5_000
+"""Folders of a project that are searched for repositories before a server is started."""
 _CACHES: Final = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "UV_TOOL_DIR")
 """What tells programs where to keep what they download."""
 
@@ -83,7 +90,8 @@ class ServerLauncher:
         argv = (self._program(entry.command, cwd), *entry.args)
         why = await self.why_unconfined(entry)
         if not why:
-            terms = self._terms(entry, cwd, folder)
+            # In a thread: a project may have thousands of folders.
+            terms = await DiskThreads().run(lambda: self._terms(entry, cwd, folder))
             return await self._box.start(argv, self.root, unseen, terms)
         if self._mode == "on" and entry.is_sandboxed:
             raise FinalToolError(f"it may only run in the sandbox, and there is none: {why}")
@@ -138,10 +146,29 @@ class ServerLauncher:
 
 
 def kept_paths(root: str) -> tuple[str, ...]:
-    """What programs obey at the top of a project, and is there: no server can write it."""
-    return tuple(
+    """What programs obey at the top of a project, and the repositories in it, as far as it is
+    there: no server can write it."""
+    named = tuple(
         f"{root}/{name}"
         for name in sorted(os.listdir(root))
         if not os.path.islink(f"{root}/{name}")
         and (is_protected(name) or is_protected(f"{name}/x") or protected_below(name))
     )
+    return (*named, *inner_repositories(root))
+
+
+def inner_repositories(root: str) -> Iterator[str]:
+    """The `.git` of repositories below a project, which no file history holds; those nearer to its
+    top first, and not beyond a bound of folders."""
+    left = deque([root])
+    for _ in range(MOST_FOLDERS):
+        if not left:
+            return
+        folder = left.popleft()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name == ".git":
+                    if folder != root and not entry.is_symlink():
+                        yield entry.path
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS:
+                    left.append(entry.path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -21,9 +22,11 @@ from weft.mcp import (
     ConfiguredServer,
     KnownTool,
     offered_names,
+    server_of,
 )
 from weft.mcp.server_tool import ServerTool, ToolServer
 from weft.mcp.tool_pins import ListedTool
+from weft.mcp.tool_schema import has_plain_names
 from weft.mcp.tool_search import CALL, SEARCH, ToolCallTool, ToolIndex, ToolSearchTool
 from weft.runtime.mcp.project_servers import ProjectMcpServers
 from weft.runtime.workspaces.read_guard import SessionReadGuard
@@ -40,6 +43,8 @@ WARM_UP_SECONDS: Final = 0.3
 """When servers are started: the first request is on its way by then."""
 CALL_SECONDS: Final = 60.0
 TOTAL_SECONDS: Final = 600.0
+MOST_NOTE: Final = 8_000
+"""Characters of the names that a model is told beside the conversation, with every request."""
 _BYTES_PER_TOKEN: Final = 4
 
 
@@ -208,13 +213,16 @@ class SessionServers(ToolIndex):
         return found
 
     def _found(self, window: int) -> dict[str, Tool]:
-        direct = self.all_tools()
+        known = self.all_tools()
+        # One that vendors take no request with is called by way of a search.
+        direct = {name: tool for name, tool in known.items() if has_plain_names(tool.schema)}
         size = sum(_size(tool) for tool in direct.values()) // _BYTES_PER_TOKEN
         most = window * MOST_SHARE if window else float("inf")
         self._is_deferred = len(direct) > MOST_DIRECT or size > most
         offered: dict[str, Tool] = {} if self._is_deferred else dict(direct)
         is_complete = all(server.has_list for server in self._servers.values())
-        if self._is_deferred or (self._servers and not is_complete):
+        is_whole = is_complete and len(direct) == len(known)
+        if self._is_deferred or (self._servers and not is_whole):
             offered |= {SEARCH: ToolSearchTool(self), CALL: ToolCallTool(self)}
         return offered
 
@@ -229,7 +237,7 @@ class SessionServers(ToolIndex):
         if known:
             said.append(
                 "Tools of MCP servers, to be looked up with tool_search and called with "
-                f"tool_call: {', '.join(known)}"
+                f"tool_call: {_named_in_note(known)}"
             )
         if starting:
             said.append(
@@ -293,6 +301,21 @@ class SessionServers(ToolIndex):
                 (await server.running()).start()
             except FinalToolError:
                 continue  # the first call says it
+
+
+def _named_in_note(names: list[str]) -> str:
+    """The names of tools, sorted; where they are too many, an equal share of each server's."""
+    if len(whole := ", ".join(names)) <= MOST_NOTE:
+        return whole
+    by_server = {server: list(found) for server, found in groupby(names, key=server_of)}
+    share = MOST_NOTE // len(by_server)
+    said = []
+    for server, found in by_server.items():
+        kept = found[: max(1, share // (max(map(len, found)) + 2))]
+        said += kept
+        if len(found) > len(kept):
+            said.append(f"and {len(found) - len(kept)} more of {server}")
+    return ", ".join(said)
 
 
 def _fits(name: str, pattern: str) -> bool:

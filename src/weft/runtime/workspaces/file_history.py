@@ -168,6 +168,10 @@ class FileHistoryRunner(FileRestorer, Runner):
     ) -> None:
         await self._restorer().put_back(path, _image(wanted), expected=_image(expected))
 
+    def known_left_out(self) -> Mapping[str, str]:
+        """What the history does not hold, with the reason, as far as the watcher has met it."""
+        return {} if self._watched is None else self._watched.left_out()
+
     async def left_out(self) -> Mapping[str, str]:
         if self.unknown:
             return {".": f"what commands changed is not known: {self.unknown}"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -38,7 +39,8 @@ class BoxTerms(msgspec.Struct, frozen=True, kw_only=True):
     network: bool | None = None
     """None: as the settings have it for commands."""
     environ: Mapping[str, str] = {}
-    """Besides the scrubbed environment."""
+    """Besides the scrubbed environment; of the program alone, and not of what puts it into the
+    sandbox, which is outside of it and would obey `LD_PRELOAD`."""
     cwd: str = ""
     """Empty: the project."""
 
@@ -116,21 +118,16 @@ class ReadOnlySandbox:
         # and whoever listens on one may do anything.
         if code is None:
             raise FinalToolError(f"no filter of system calls is known for {self._machine}")
-        filter_file = os.memfd_create("seccomp", 0)
-        try:
-            os.write(filter_file, code)
-            os.lseek(filter_file, 0, os.SEEK_SET)
-            options = self._wrapper(root, hidden, argv[0], terms)
-            wrapped = [bubblewrap, "--seccomp", str(filter_file), *options, *argv]
+        options = self._wrapper(root, hidden, argv[0], terms)
+        with _handed_over(code) as code_file, _handed_over(_set_inside(terms.environ)) as variables:
+            wrapped = [bubblewrap, "--seccomp", str(code_file), "--args", str(variables)]
             return await start_piped(
-                wrapped,
+                [*wrapped, *options, *argv],
                 cwd=root,
-                environ={**self.environ, **terms.environ},
-                pass_fds=(filter_file,),
+                environ=self.environ,
+                pass_fds=(code_file, variables),
                 shares_pids=False,
             )
-        finally:
-            os.close(filter_file)
 
     def _bubblewrap(self, root: str) -> str | None:
         # One in the project could be replaced by a command.
@@ -184,3 +181,23 @@ class ReadOnlySandbox:
         # By their real names: bubblewrap does not mount over a link.
         real = dict.fromkeys(os.path.realpath(path) for path in named)
         return [path for path in real if os.path.exists(path)]
+
+
+@contextmanager
+def _handed_over(data: bytes) -> Iterator[int]:
+    """A file without a name that a program can inherit and read from its beginning."""
+    handle = os.memfd_create("options", 0)
+    try:
+        with open(handle, "wb", closefd=False) as file:
+            file.write(data)
+        os.lseek(handle, 0, os.SEEK_SET)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _set_inside(environ: Mapping[str, str]) -> bytes:
+    """Options of bubblewrap that set variables, as it reads them from a file: on its command line
+    every user of the machine could see their values."""
+    words = (("--setenv", name, value) for name, value in environ.items())
+    return b"".join(os.fsencode(word) + b"\0" for three in words for word in three)
