@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from weft.events import InputScheduled, UnattendedPermission
+from weft.events import GoalSet, InputScheduled, UnattendedPermission
 from weft.messages import File, Image, Part, Text
 from weft.sha256 import sha256
 from weft.state import SessionState
@@ -21,7 +21,7 @@ def seal_words(
 ) -> tuple[str, ...]:
     """What a seal is over: session, project, id, revision, what it is given to, mode and grants."""
     project = state.about.project_id or state.about.known_path
-    # Neither schedules nor waits have revisions.
+    # Neither schedules nor waits have revisions; that of a goal is in what it says.
     return (state.session_id, project, name, "0", said, given.mode, *given.grants)
 
 
@@ -35,6 +35,16 @@ def schedule_words(scheduled: InputScheduled) -> str:
         scheduled.max_rounds,
         None if scheduled.ends is None else float(scheduled.ends),
     )
+    return sha256(msgspec.json.encode(about, order="deterministic")).hexdigest()
+
+
+def goal_words(goal: GoalSet) -> str:
+    """A digest of what a goal says: another text, check or limit is another goal."""
+    limits = [
+        None if limit is None else float(limit)
+        for limit in (goal.max_budget_usd, goal.max_seconds, goal.max_rounds)
+    ]
+    about = (goal.revision, goal.text, goal.check, goal.judge, limits)
     return sha256(msgspec.json.encode(about, order="deterministic")).hexdigest()
 
 
