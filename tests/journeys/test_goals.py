@@ -167,7 +167,7 @@ async def test_a_pause_lets_the_present_step_end_and_no_round_begins(world: Worl
 
 
 async def test_an_abort_pauses_the_goal_and_a_resume_begins_the_next_round(world: World) -> None:
-    model = ScriptedModel([(Stall(gate="never", times=1), write("right")), "Done."])
+    model = ScriptedModel([(Stall(gate="works"), write("right")), "Done."])
     app = world.open(model)
     async with app:
         session = await app.sessions.start_session(permission_mode="accept_edits")
@@ -177,6 +177,7 @@ async def test_an_abort_pauses_the_goal_and_a_resume_begins_the_next_round(world
         pause = await until(session, GoalPaused)
         assert pause.reason == "stopped"
         await until_idle(session)
+        model.gate("works").opened.set()
         await session.resume_goal()
         await until(session, GoalEnded)
         assert [each.reason for each in await facts(session, TurnFinished)] == ["aborted", "stop"]
@@ -223,23 +224,22 @@ async def test_a_goal_that_is_set_while_a_turn_runs_begins_behind_it(world: Worl
         assert await reasons(session) == ["done"]
 
 
-async def test_a_rewind_or_a_branch_pauses_the_goal(world: World) -> None:
-    model = ScriptedModel([(Stall(gate="never", times=1), write("wrong")), "Done."])
-    app = world.open(model)
+async def test_a_branch_pauses_a_goal_that_no_process_works_for(world: World) -> None:
+    app = world.open(ScriptedModel([Stall(gate="never")]))
+    await app.__aenter__()
+    session = await app.sessions.start_session(permission_mode="accept_edits")
+    await started(session)
+    await until(session, ModelCallStarted)
+    with pytest.raises(SessionBusy):
+        await session.branch_at(0)
+    await crash(app)
+    app = world.open(ScriptedModel(["never"]))
     async with app:
-        session = await app.sessions.start_session(permission_mode="accept_edits")
-        await started(session, check="sleep 600")
-        await until(session, ModelCallStarted)
-        with pytest.raises(SessionBusy):
-            await session.branch_at(0)
-        await session.abort()
-        await until_idle(session)
-        await session.resume_goal()
-        await until(session, ToolExecuting)
-        await session.abort()
-        await until_idle(session)
-        paused = [each.reason for each in await facts(session, GoalPaused) if each.paused]
-        assert paused == ["stopped", "stopped"]
+        session = await app.sessions.get(session.id)
+        await session.branch_at(0)
+        pause = await until(session, GoalPaused)
+        assert pause.reason == "moved"
+        assert await app.host.wake_due() == []
 
 
 @pytest.mark.requirement("session:clear_goal")
