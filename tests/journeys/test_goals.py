@@ -418,3 +418,17 @@ async def test_a_judge_that_gives_no_verdict_pauses_the_goal(world: World) -> No
         goal = await session.goal()
         assert goal is not None
         assert "no verdict" in goal.detail
+
+
+async def test_what_was_tried_is_in_the_decision_graph_when_it_ends(world: World) -> None:
+    model = ScriptedModel([write("wrong"), "I think so.", write("right"), "Now."])
+    app = world.open(model)
+    async with app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await started(session, check=f"cat answer.txt; {CHECK}")
+        await until(session, GoalEnded)
+        entries = await app.decisions.list()
+        found = {(each.kind, each.status): each.title for each in entries}
+        assert found["goal", "done"] == "write the right answer"
+        assert found["outcome", "done"].startswith("Reached: write the right answer")
+        assert found["action", "abandoned"] == "Round 1: wrong"
