@@ -130,6 +130,10 @@ demo-plug: $(READY) ## Kill Weft, and other agents that are installed (AGENTS=np
 demo-receipts: $(READY) ## Show what a model claims beside what was run; docs/images/demos
 	$(BIN)/python -m scripts.demos.receipts --svg docs/images/demos/receipts.svg
 
+.PHONY: demo-goal
+demo-goal: $(READY) ## Work for a goal turn after turn, through a kill; docs/images/demos
+	$(BIN)/python -m scripts.demos.goal --svg docs/images/demos/goal.svg
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench

@@ -29,6 +29,8 @@ WaitId = NewType("WaitId", str)
 """Names one wait of a turn."""
 ScheduleId = NewType("ScheduleId", str)
 """Names one prompt that is sent at a time, or again and again."""
+GoalId = NewType("GoalId", str)
+"""Names one goal of a session."""
 DecisionId = NewType("DecisionId", str)
 """Names one node of a project's decision graph; short, because people type it."""
 BlobId = NewType("BlobId", str)

@@ -28,6 +28,7 @@ from weft.api.pages import Page
 from weft.api.permissions.standing_rules import AppPermissions
 from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
+from weft.api.unattended.goals import Goal
 from weft.api.unattended.waits import SessionWait
 from weft.app.map_request import MapRequest
 from weft.config import Config
@@ -203,6 +204,36 @@ class AppMemory:
 class Session:
     id: SessionId
     driver: str
+    def goal(self) -> Goal | None: ...
+    def set_goal(
+        self,
+        text: str,
+        check: str | None = None,
+        judge: str | None = None,
+        max_budget_usd: float | None = None,
+        max_seconds: float | None = None,
+        *,
+        max_rounds: int | None = None,
+        outside_sandbox: bool = False,
+        input_id: str | None = None,
+    ) -> Goal: ...
+    def edit_goal(
+        self,
+        text: str | None = None,
+        check: str | None = None,
+        judge: str | None = None,
+        max_budget_usd: float | None = None,
+        max_seconds: float | None = None,
+        *,
+        max_rounds: int | None = None,
+        outside_sandbox: bool = False,
+        input_id: str | None = None,
+    ) -> Goal: ...
+    def pause_goal(self, *, input_id: str | None = None) -> Goal: ...
+    def resume_goal(
+        self, *, outside_sandbox: bool = False, input_id: str | None = None
+    ) -> Goal: ...
+    def clear_goal(self, *, input_id: str | None = None) -> bool: ...
     def waits(self) -> list[SessionWait]: ...
     def wait_for(
         self,

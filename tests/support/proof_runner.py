@@ -42,6 +42,7 @@ CLAIMS: Mapping[str, str] = {
         "shells",
         "snapshots",
         "waits",
+        "goals",
         "branches",
         "rivals",
         "compaction",

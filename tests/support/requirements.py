@@ -446,6 +446,18 @@ ROWS: dict[str, Requirement] = {
         "A prompt is sent at a time, once for each round, with what the user gave to it.",
         "api 4c",
     ),
+    "session:set_goal": Requirement(
+        "Turn after turn until a check, or a judge, says that it is reached.", "api 4c"
+    ),
+    "session:goal": Requirement("The goal, where it stands, and what its checks said.", "api 4c"),
+    "session:edit_goal": Requirement(
+        "Another text, check or limit from the next round on.", "api 4c"
+    ),
+    "session:pause_goal": Requirement(
+        "The present step ends, and nothing more is begun.", "api 4c"
+    ),
+    "session:resume_goal": Requirement("A goal that is paused goes on where it stood.", "api 4c"),
+    "session:clear_goal": Requirement("The goal ends; true when there was one.", "api 4c"),
     "session:waits": Requirement("The wait of the turn, and every schedule.", "api 4c"),
     "session:wait_for": Requirement(
         "A turn begins asleep; the model is asked when what it waits for has come.", "api 4c"
@@ -558,6 +570,10 @@ FACTS = (
     "TurnWaiting",
     "TurnWoken",
     "InputScheduled",
+    "GoalSet",
+    "GoalPaused",
+    "GoalChecked",
+    "GoalEnded",
     "ScheduleFired",
     "ScheduleEnded",
     "ModelCallStarted",

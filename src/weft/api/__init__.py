@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.permissions.rule_simulation import RuleSimulation
     from weft.api.permissions.standing_rules import PermissionExplanation, StandingRule
     from weft.api.reports import CompactionReport
+    from weft.api.unattended.goals import Goal, GoalRound
     from weft.api.unattended.waits import SessionWait
     from weft.decisions.pulse import PulseReport
     from weft.project.agent_definitions import AgentDefinition
@@ -81,6 +82,8 @@ __all__ = [
     "FileComparison",
     "FileDifference",
     "FileWeave",
+    "Goal",
+    "GoalRound",
     "HistoryMessage",
     "HunkOutcome",
     "ImportReport",
@@ -168,6 +171,8 @@ _HOMES = {
     "Subscription": "weft.session",
     "Symbol": "weft.repo.project_index",
     "TrustQuestion": "weft.project.trust",
+    "Goal": "weft.api.unattended.goals",
+    "GoalRound": "weft.api.unattended.goals",
     "SessionWait": "weft.api.unattended.waits",
     "WhyReport": "weft.api.decisions.project",
     "query": "weft.api.model_query",

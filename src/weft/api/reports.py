@@ -16,6 +16,7 @@ from weft.state import ChildSession, PlanState, SessionState
 from weft.state.ledger import LEAST_COUNTED, PLAUSIBLE
 from weft.store import DraftCall, SessionRow
 from weft.tree import NodeSkeleton
+from weft.view.goal_text import goal_row
 from weft.view.snapshot import CallInFlight, ChildInfo, ContextZone, EditorSnapshot, PlanProgress
 
 AT_REST: Final[tuple[Status, ...]] = ("idle", "interrupted", "error")
@@ -122,6 +123,7 @@ async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
         plan=_progress(state.plan),
         error=port.error,
         wait=state.turn.asleep,
+        goal=goal_row(state.goal),
         context_used=last.total_tokens if last is not None else 0,
         context_window=context_window,
         cost_usd=state.ledger.total.cost_usd,

@@ -3,9 +3,9 @@
 A handle never expires.  If the session was unloaded it comes back with the next
 call, and if another process owns it, that process is asked.
 
-The class is the five sections of the API, each in a file of its own: `conversation`, `inspection`,
-`model_settings`, `branches` and `unattended.wait_calls`.  They know `SessionBase`, and not each
-other.
+The class is the six sections of the API, each in a file of its own: `conversation`, `inspection`,
+`model_settings`, `branches`, `unattended.wait_calls` and `unattended.goal_calls`.  They know
+`SessionBase`, and not each other.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from weft.api.inspection import InspectionCalls
 from weft.api.model_settings import SettingsCalls
 from weft.api.options import SessionDefaults, StartOptions
 from weft.api.session_start import StartRequest, start
+from weft.api.unattended.goal_calls import GoalCalls
 from weft.api.unattended.wait_calls import WaitCalls
 from weft.errors import UsageError
 from weft.events import PermissionAction, Replaced
@@ -28,7 +29,7 @@ from weft.session import SessionPort
 _REQUEST: Final = frozenset(StartRequest.__struct_fields__)
 
 
-class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls, WaitCalls):
+class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls, WaitCalls, GoalCalls):
     """One session.
 
     Every changing call is durable before it returns; cancelling a call undoes nothing.

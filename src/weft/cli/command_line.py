@@ -49,6 +49,7 @@ _MODULES = {
     "attach": "weft.cli.attach.attach_command",
     "ps": "weft.cli.operate.session_overview",
     "logs": "weft.cli.operate.session_control",
+    "goal": "weft.cli.unattended.goal_command",
     "at": "weft.cli.unattended.later_commands",
     "waits": "weft.cli.unattended.later_commands",
     "queue": "weft.cli.operate.session_control",

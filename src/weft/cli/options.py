@@ -408,6 +408,35 @@ def _mcp_verbs() -> tuple[CommandSpec, ...]:
     return MCP_VERBS
 
 
+_OUTSIDE_SANDBOX = CommandOption(
+    ("--outside-sandbox",), "Where there is no sandbox, let the check run with all your rights."
+)
+_GOAL_VERBOSE = CommandOption(("-v", "--verbose"), "Also name each call of a tool.")
+_GOAL_LIMITS = (
+    CommandOption(("--check",), "A command line; exit code 0: it is reached.", "text", "CMD"),
+    CommandOption(
+        ("--judge",),
+        "A model that is asked, where the check passes or there is none.",
+        "text",
+        "MODEL",
+    ),
+    CommandOption(("--max-budget-usd",), "End it when so much was spent for it.", "number", "USD"),
+    CommandOption(("--max-time",), "End it after so much work: 30m, 2h.", "text", "TIME"),
+    CommandOption(("--max-rounds",), "End it after so many rounds; 25.", "whole", "N"),
+    _OUTSIDE_SANDBOX,
+)
+_GOAL_RUN = (
+    *_GOAL_LIMITS,
+    CommandOption(("-s", "--session"), "In this session, not in a new one.", "text", "ID"),
+    CommandOption(("--bg",), "In a server, and leave the terminal."),
+    CommandOption(("-m", "--model"), "The model of a new session.", "text", "MODEL"),
+    CommandOption(
+        ("--permission-mode",), "The permission mode of a new session.", "text", "MODE", MODES
+    ),
+    _GOAL_VERBOSE,
+    JSON,
+)
+
 VERBS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "run",
@@ -1006,6 +1035,34 @@ VERBS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec("queue", "Show what waits to be sent to a session, or send more", "ID [text]"),
     CommandSpec("stop", "Stop the turn of a session; it can be continued", "ID"),
+    CommandSpec(
+        "goal",
+        "Work turn after turn until a check passes",
+        "TEXT --check CMD",
+        _GOAL_RUN,
+        default="set",
+        default_takes_words=True,
+        verbs=(
+            CommandSpec("set", "Work for a goal, in a session of its own", "TEXT", _GOAL_RUN),
+            CommandSpec("show", "Show a goal, and what its checks came to", "[session]", (JSON,)),
+            CommandSpec("pause", "Let the present step end, and begin no more", "[session]"),
+            CommandSpec(
+                "resume",
+                "Go on with a goal that is paused, or whose process is gone",
+                "[session]",
+                (_OUTSIDE_SANDBOX, _GOAL_VERBOSE, JSON),
+            ),
+            CommandSpec(
+                "edit", "Change a goal from its next round on", "SESSION [text]", _GOAL_LIMITS
+            ),
+            CommandSpec("clear", "End a goal", "[session]"),
+        ),
+        examples=(
+            "weft goal 'make the tests pass' --check 'make test' --permission-mode auto",
+            "weft goal 'port it to the new API' --check 'make check' --max-budget-usd 5 "
+            "--max-time 2h --bg",
+        ),
+    ),
     CommandSpec(
         "at",
         "Send a prompt at a time (17:00, 2027-01-31T17:00, +2h), in a session of its own",

@@ -319,6 +319,7 @@ class _Gathered:
         others = set(state.settings.values) - _KEPT_SETTINGS - _NO_MATTER
         counted.update(
             queue=len(state.queue.entries),
+            goals=int(state.goal.is_open),
             schedules=len(state.schedules.open),
             requests=len(state.turn.requests),
             usage=state.ledger.calls,

@@ -176,7 +176,7 @@ class PolicyDecision(msgspec.Struct, frozen=True):
     """
     rule: str = ""
     """Of an allow that a rule gave: what the rule covers."""
-    by: Literal["mode", "rule", "grant", "hook", "user", "plan"] = "mode"
+    by: Literal["mode", "rule", "grant", "hook", "user", "plan", "goal"] = "mode"
     """Who or what decided."""
     text: str = ""
     """The rule or grant itself, where one decided."""

@@ -98,6 +98,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/queue", "Send a message after this turn; alone: show and edit the queue", "[text]"
     ),
+    SlashCommand(
+        "/goal",
+        "Work turn after turn until a check passes; show, pause, resume, edit or clear it",
+        "[TEXT --check CMD]",
+    ),
     SlashCommand("/at", "Send a prompt at a time", "TIME TEXT", yields=True),
     SlashCommand("/loop", "Send a prompt now, and again and again", "[5m] TEXT", ("/every",), True),
     SlashCommand("/waits", "Show what this conversation waits for, and cancel it", yields=True),

@@ -32,6 +32,7 @@ from weft.session.commands import (
     ChangeSetting,
     ChildCommand,
     ClearBoundary,
+    ClearGoal,
     Command,
     CompactNow,
     ContinueTurn,
@@ -41,11 +42,13 @@ from weft.session.commands import (
     DeleteBranch,
     DequeueSteering,
     DetachClient,
+    EditGoal,
     EditNode,
     EditPlan,
     EditQueued,
     ForwardRequest,
     MarkNode,
+    PauseGoal,
     RecallQueues,
     RecordUsage,
     RemoveQueued,
@@ -54,11 +57,13 @@ from weft.session.commands import (
     ReportChild,
     Reserve,
     RespondToPermission,
+    ResumeGoal,
     RewindTo,
     ScheduleInput,
     SendPrompt,
     SetBoundary,
     SetCheckpoint,
+    SetGoal,
     SetMode,
     Settle,
     StopAfterStep,
@@ -91,7 +96,7 @@ from weft.session.permission_gate import GrantedPermissions
 from weft.session.port import SessionPort
 from weft.session.subscriptions.event_hub import EventHub
 from weft.session.subscriptions.subscription import Subscription
-from weft.session.unattended_seal import is_sealed_by, schedule_words
+from weft.session.unattended_seal import goal_words, is_sealed_by, schedule_words
 from weft.tree import Branch
 
 if TYPE_CHECKING:  # loaded when they are first used
@@ -137,6 +142,7 @@ __all__ = [
     "ChangeSetting",
     "ChildCommand",
     "ClearBoundary",
+    "ClearGoal",
     "Command",
     "CompactNow",
     "ContinueTurn",
@@ -146,6 +152,7 @@ __all__ = [
     "DeleteBranch",
     "DequeueSteering",
     "DetachClient",
+    "EditGoal",
     "EditNode",
     "EditPlan",
     "EditQueued",
@@ -159,6 +166,7 @@ __all__ = [
     "LineCacheBudget",
     "LineReader",
     "MarkNode",
+    "PauseGoal",
     "PermissionSources",
     "PriceList",
     "QueuedMessages",
@@ -171,6 +179,7 @@ __all__ = [
     "ReportChild",
     "Reserve",
     "RespondToPermission",
+    "ResumeGoal",
     "RewindItem",
     "RewindPlan",
     "RewindTo",
@@ -181,6 +190,7 @@ __all__ = [
     "SessionPort",
     "SetBoundary",
     "SetCheckpoint",
+    "SetGoal",
     "SetMode",
     "Settle",
     "StopAfterStep",
@@ -203,6 +213,7 @@ __all__ = [
     "digest",
     "first_of",
     "fold_after",
+    "goal_words",
     "is_sealed_by",
     "load_beginnings",
     "load_call_records",

@@ -61,15 +61,19 @@ from weft.session.commands import (
     ContinueTurn,
     CycleModel,
     DetachClient,
+    EditGoal,
     EditNode,
     ForwardRequest,
+    PauseGoal,
     ReportChild,
     Reserve,
     RespondToPermission,
+    ResumeGoal,
     RewindTo,
     ScheduleInput,
     SendPrompt,
     SetBoundary,
+    SetGoal,
     Settle,
     StopAfterStep,
     StopBackground,
@@ -97,6 +101,7 @@ from weft.session.turns.scheduler import TurnScheduler, remembered
 from weft.session.work.mailbox_messages import (
     AbortOverdue,
     ChildAppend,
+    GoalOverdue,
     Message,
     OfTurns,
     StoreReturned,
@@ -123,8 +128,11 @@ SNAPSHOT_PAUSE = 5.0
 _OF_THIS_LIFE = (AttachClient, DetachClient, StopAfterStep, StopSession, CompactNow)
 """Commands that later lives of the session need not know."""
 
-_ENDS_WHAT_WAS_LEFT = (SendPrompt, EditNode, BranchAt, SwitchBranch, CompactNow)
+_ENDS_WHAT_WAS_LEFT = (SendPrompt, EditNode, BranchAt, SwitchBranch, CompactNow, SetGoal)
 """Commands after which an interrupted turn cannot go on where it stood."""
+
+
+_BEGINS_TURNS = (SendPrompt, ContinueTurn, WakeTurn, BeginWait, SetGoal, ResumeGoal)
 
 
 class SessionActor:
@@ -302,6 +310,8 @@ class SessionActor:
                 return await self._turns.ended(turn, error)
             case AbortOverdue(turn=turn):
                 return await self._turns.settle_for(turn)
+            case GoalOverdue(turn=turn):
+                return self._turns.goal_overdue(turn)
             case StoreReturned():
                 return await self._turns.store_returned()
             case command:
@@ -519,6 +529,8 @@ class SessionActor:
                     await self._recovery.settle_lost_calls()
                     await self._recovery.end_lost_commands()
                 answer = await self._decide_and_commit(command, asked)
+                if isinstance(command, PauseGoal) and self.state.goal.turn_id is not None:
+                    self._worker.stop_after_step(True)
                 if isinstance(command, StopBackground):
                     self._env.stop_command(command.child)
                 if isinstance(command, RespondToPermission) and command.interrupt:
@@ -552,7 +564,7 @@ class SessionActor:
 
     async def _decide_and_commit(self, command: Command[Any], asked: str) -> Any:
         self._check_options(command)
-        if isinstance(command, SendPrompt | ContinueTurn | WakeTurn | BeginWait):
+        if isinstance(command, _BEGINS_TURNS):
             self._refuse_new_turns()
         moment = self._turns.moment(await self._file_of(command))
         if isinstance(command, SettingCommand):
@@ -560,6 +572,9 @@ class SessionActor:
         if isinstance(command, BeginWait) and self.state.turn.open is None:
             waited = await self._turns.waited_for(command.on, command.until)
             moment = msgspec.structs.replace(moment, waited=waited)
+        if isinstance(command, SetGoal | EditGoal | ResumeGoal):
+            is_sandboxed = await self._env.turns.is_sandboxed()
+            moment = msgspec.structs.replace(moment, is_sandboxed=is_sandboxed)
         plan = decide(command, self.state, moment)
         left_open = self._worker.turn is None and self.state.turn.open is not None
         # Decided twice: ending what was left changes the tree and the queue that the first decision

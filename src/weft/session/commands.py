@@ -24,6 +24,7 @@ from weft.events import (
 )
 from weft.ids import (
     EntryId,
+    GoalId,
     InputId,
     NodeId,
     RequestId,
@@ -331,6 +332,45 @@ class CancelWait(Command[bool], frozen=True, tag="cancel_wait"):
     wait_id: str
 
 
+class SetGoal(Command[GoalId], frozen=True, tag="set_goal"):
+    """Work turn after turn until a check, or a judge, says that a goal is reached."""
+
+    text: str
+    check: str = ""
+    judge: str = ""
+    max_budget_usd: float | None = None
+    max_seconds: float | None = None
+    max_rounds: int | None = None
+    outside_sandbox: bool = False
+    """The check may run where there is no sandbox."""
+
+
+class EditGoal(Command[GoalId], frozen=True, tag="edit_goal"):
+    """Change the goal; what is None stays."""
+
+    text: str | None = None
+    check: str | None = None
+    judge: str | None = None
+    max_budget_usd: float | None = None
+    max_seconds: float | None = None
+    max_rounds: int | None = None
+    outside_sandbox: bool = False
+
+
+class PauseGoal(Command[bool], frozen=True, tag="pause_goal"):
+    """Begin nothing more for the goal; answers whether that was news."""
+
+
+class ResumeGoal(Command[bool], frozen=True, tag="resume_goal"):
+    """Go on with the goal, with what the session may do now; answers whether that was news."""
+
+    outside_sandbox: bool = False
+
+
+class ClearGoal(Command[bool], frozen=True, tag="clear_goal"):
+    """End the goal; answers whether there was one."""
+
+
 class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
     """A model is about to be asked outside of a turn; answers the call's name."""
 
@@ -533,6 +573,11 @@ AnyCommand: TypeAlias = (
     | ScheduleInput
     | BeginWait
     | CancelWait
+    | SetGoal
+    | EditGoal
+    | PauseGoal
+    | ResumeGoal
+    | ClearGoal
 )
 """Every command there is, for carriers that decode one without knowing which."""
 

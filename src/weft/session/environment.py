@@ -140,6 +140,16 @@ class TurnFactory(Protocol):
         """
         ...
 
+    def goal_check(
+        self, state: SessionState, journal: TurnJournal, gate: PermissionGate
+    ) -> SessionWork:
+        """A check of the session's goal that is ready to run."""
+        ...
+
+    async def is_sandboxed(self) -> bool:
+        """Whether commands of the session run in a sandbox."""
+        ...
+
     def compaction(
         self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate
     ) -> SessionWork:

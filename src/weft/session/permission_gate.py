@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from weft.events import InputScheduled, PermissionResolved, UnattendedPermission
+from weft.events import GoalSet, InputScheduled, PermissionResolved, UnattendedPermission
 from weft.loop import PermissionGate
 from weft.permissions import (
     MODES,
@@ -23,7 +23,12 @@ from weft.permissions import (
     ToolAction,
     decide,
 )
-from weft.session.unattended_seal import is_sealed_by, schedule_words, seal_words
+from weft.session.unattended_seal import (
+    goal_words,
+    is_sealed_by,
+    schedule_words,
+    seal_words,
+)
 from weft.state import SessionState
 
 
@@ -77,8 +82,8 @@ class SessionPermissionGate(PermissionGate):
         self._seal = seal
         self._sealed: set[tuple[str, str, str, tuple[str, ...], str]] = set()
         """Permissions that were found to be sealed by this user."""
-        self._round: tuple[InputScheduled, str] | None = None
-        """The round that was asked about last, and what its seal has to be over."""
+        self._round: tuple[InputScheduled | GoalSet, str] | None = None
+        """Whose round was asked about last, and what its seal has to be over."""
 
     @property
     def granted(self) -> GrantedPermissions:
@@ -102,7 +107,9 @@ class SessionPermissionGate(PermissionGate):
         # The mode is in the log, and a log may come from elsewhere: an import or a copied store
         # must not bring along the right to act without asking.
         is_free = mode in ("auto", "bypass") or (self._is_woken and mode == "accept_edits")
-        if (lent := self._lent) is not None:
+        lent = self._lent
+        # A round of a goal runs while its user is there, too, who may give it more by the mode.
+        if lent is not None and not (self._trusted_mode and self.state.goal.round_at_work):
             # What was given to the round, and no more than the session has by now.
             mode = min(_known_mode(lent.mode), mode, key=MODES.index)
         elif is_free and not self._trusted_mode:
@@ -146,21 +153,33 @@ class SessionPermissionGate(PermissionGate):
     @property
     def _lent(self) -> UnattendedPermission | None:
         """What was given to the round that runs; None where none does, or its seal is not ours."""
-        running = self.state.schedules.running
+        running = self.state.schedules.running or self.state.goal.round_at_work
         if running is None:
             return None
         if self._round is None or self._round[0] is not running:
-            self._round = (running, schedule_words(running))
-        is_given = self.is_sealed(running.schedule_id, running.permission, self._round[1])
+            is_goal = isinstance(running, GoalSet)
+            self._round = (running, goal_words(running) if is_goal else schedule_words(running))
+        name = running.goal_id if isinstance(running, GoalSet) else running.schedule_id
+        is_given = self.is_sealed(name, running.permission, self._round[1])
         return running.permission if is_given else None
 
     def sealed(
-        self, name: str, said: str, *, is_plain: bool = False
+        self,
+        name: str,
+        said: str,
+        besides: UnattendedPermission | None = None,
+        *,
+        is_plain: bool = False,
     ) -> UnattendedPermission | None:
-        """What the session may do now, given to what has this id and says this."""
+        """What the session may do now, and what is given besides, for what has this id and says
+        this."""
         if self._seal is None:
             return None
         given = UnattendedPermission() if is_plain else self._given_now
+        if besides is not None:
+            modes = (_known_mode(given.mode), _known_mode(besides.mode))
+            grants = tuple(dict.fromkeys((*given.grants, *besides.grants)))
+            given = UnattendedPermission(mode=max(modes, key=MODES.index), grants=grants)
         words = seal_words(self.state, name, given, said)
         return msgspec.structs.replace(given, seal=self._seal(words))
 

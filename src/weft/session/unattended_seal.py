@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from weft.errors import UsageError
-from weft.events import InputScheduled, UnattendedPermission
+from weft.events import GoalSet, InputScheduled, UnattendedPermission
 from weft.messages import File, Image, Part, Text
 from weft.sha256 import sha256
 from weft.state import SessionState
@@ -25,7 +25,7 @@ def seal_words(
 ) -> tuple[str, ...]:
     """What a seal is over: session, project, id, revision, what it is given to, mode and grants."""
     project = state.about.project_id or state.about.known_path
-    # Neither schedules nor waits have revisions.
+    # Neither schedules nor waits have revisions; that of a goal is in what it says.
     return (state.session_id, project, name, "0", said, given.mode, *given.grants)
 
 
@@ -39,6 +39,16 @@ def schedule_words(scheduled: InputScheduled) -> str:
         scheduled.max_rounds,
         None if scheduled.ends is None else float(scheduled.ends),
     )
+    return sha256(msgspec.json.encode(about, order="deterministic")).hexdigest()
+
+
+def goal_words(goal: GoalSet) -> str:
+    """A digest of what a goal says: another text, check or limit is another goal."""
+    limits = [
+        None if limit is None else float(limit)
+        for limit in (goal.max_budget_usd, goal.max_seconds, goal.max_rounds)
+    ]
+    about = (goal.revision, goal.text, goal.check, goal.judge, limits)
     return sha256(msgspec.json.encode(about, order="deterministic")).hexdigest()
 
 

@@ -21,6 +21,7 @@ from weft.state.files import (
     TouchedFiles,
     note_left_out,
 )
+from weft.state.goals import GOAL_OPTION, SessionGoal
 from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger, used_by
 from weft.state.plan import DoneStep, PlanState, StepState
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # loaded when they are first used
 
 __all__ = [
     "FOLD_VERSION",
+    "GOAL_OPTION",
     "AnsweredRequest",
     "BackgroundCommand",
     "BackgroundCommandLog",
@@ -55,6 +57,7 @@ __all__ = [
     "QueueEntry",
     "Request",
     "SavedWorkspace",
+    "SessionGoal",
     "SessionSettings",
     "SessionState",
     "SessionSummary",

@@ -28,6 +28,10 @@ from weft.events import (
     CompactionUndone,
     Fact,
     FileTouched,
+    GoalChecked,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
     HeadMoved,
     InputEdited,
     InputPromoted,
@@ -58,6 +62,7 @@ from weft.events import (
     ScheduleFired,
     SessionCreated,
     SessionHosted,
+    SessionRestarted,
     SettingChanged,
     SkillChanged,
     SubtreeDeleted,
@@ -82,6 +87,7 @@ from weft.state.background import BackgroundCommandLog
 from weft.state.boundaries import EditBoundaries
 from weft.state.children import ChildSessions
 from weft.state.files import TouchedFiles
+from weft.state.goals import SessionGoal
 from weft.state.hosted_grants import HostedGrants
 from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger
@@ -130,8 +136,8 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     InputRemoved: ("queue", "schedules"),
     InputsReordered: ("queue",),
     QueuesRecalled: ("queue",),
-    TurnStarted: ("turn", "about", "children", "plan", "files"),
-    ModelCallStarted: ("turn", "ledger"),
+    TurnStarted: ("turn", "about", "children", "plan", "files", "goal"),
+    ModelCallStarted: ("turn", "ledger", "goal"),
     ChildStarted: ("children",),
     ChildFinished: ("ledger", "children"),
     ArchitectPlan: ("plan",),
@@ -143,16 +149,21 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     FileTouched: ("files",),
     WorkspaceSaved: ("files",),
     WorkspaceSnapshot: ("files",),
-    TurnWaiting: ("turn",),
-    TurnWoken: ("turn",),
+    TurnWaiting: ("turn", "goal"),
+    TurnWoken: ("turn", "goal"),
     InputScheduled: ("schedules",),
     ScheduleFired: ("schedules",),
     ScheduleEnded: ("schedules",),
-    TurnFinished: ("turn", "hosting", "schedules"),
-    PermissionRequest: ("turn",),
-    PermissionResolved: ("turn", "hosting"),
-    QuestionAsked: ("turn",),
-    QuestionAnswered: ("turn",),
+    TurnFinished: ("turn", "hosting", "schedules", "goal"),
+    GoalSet: ("goal",),
+    GoalPaused: ("goal",),
+    GoalChecked: ("goal",),
+    GoalEnded: ("goal",),
+    SessionRestarted: ("goal",),
+    PermissionRequest: ("turn", "goal"),
+    PermissionResolved: ("turn", "hosting", "goal"),
+    QuestionAsked: ("turn", "goal"),
+    QuestionAnswered: ("turn", "goal"),
     TodoChanged: ("todos",),
     SkillChanged: ("skills",),
     BoundaryChanged: ("boundaries",),
@@ -167,7 +178,7 @@ A kind that is not here is kept and means nothing to the state (yet).
 
 _ON_LINES = frozenset({NewMessage, UsageRecorded, ChildFinished, NodeSplit, NodesJoined})
 """What the sums of lines hang on."""
-_FOLDED_FURTHER = _ON_LINES | {ToolComplete, PrefixFrozen}
+_FOLDED_FURTHER = _ON_LINES | {ToolComplete, PrefixFrozen, GoalSet}
 """What `SessionState._fold_further` takes in."""
 
 # What is owed stays behind: queue, requests, open turn, usage and background commands are still the
@@ -280,6 +291,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     inputs: InputMemory = msgspec.field(default_factory=InputMemory)
     hosting: HostedGrants = msgspec.field(default_factory=HostedGrants)
     schedules: PromptSchedules = msgspec.field(default_factory=PromptSchedules)
+    goal: SessionGoal = msgspec.field(default_factory=SessionGoal)
     prefix: BlobId | None = None
     """The rendered prefix of the present epoch."""
 
@@ -320,6 +332,10 @@ class SessionState(msgspec.Struct, kw_only=True):
                     self.background.apply(fact)
             case PrefixFrozen():
                 self.prefix = fact.prefix
+            case GoalSet(revision=0):
+                self.goal.cost_before = self.ledger.total.cost_usd or 0.0
+            case GoalSet():
+                pass
             case _:
                 self.ledger.place(fact, self.tree)
 

@@ -27,8 +27,8 @@ from weft.messages import DraftPart
 # Grows when a session can hold something that an older program would misread; what an older one
 # may skip does not count.
 LOOKS_READER = 3
-"""The first `READER_VERSION` that knows turns which wait for files, ports and agents, and scheduled
-prompts."""
+"""The first `READER_VERSION` that knows turns which wait for files, ports and agents, scheduled
+prompts, and goals."""
 READER_VERSION = LOOKS_READER
 """What this program can read.
 

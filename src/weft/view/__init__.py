@@ -29,6 +29,14 @@ if TYPE_CHECKING:
         ViewBlock,
     )
     from weft.view.difference_text import difference_rows, difference_summary
+    from weft.view.goal_text import (
+        GOAL_ENDS,
+        GOAL_PAUSES,
+        GoalRow,
+        checked_text,
+        goal_note,
+        goal_row,
+    )
     from weft.view.history import history_blocks, open_calls
     from weft.view.live_area import (
         LiveArea,
@@ -67,6 +75,8 @@ if TYPE_CHECKING:
     from weft.view.tree import CheckpointInfo, TreeMessage, TreeView
 
 __all__ = [
+    "GOAL_ENDS",
+    "GOAL_PAUSES",
     "SUCCESSFUL",
     "AgentEnd",
     "AgentsCard",
@@ -76,6 +86,7 @@ __all__ = [
     "ChildInfo",
     "ContextZone",
     "EditorSnapshot",
+    "GoalRow",
     "HistoryMessage",
     "LiveArea",
     "LookupCard",
@@ -105,6 +116,7 @@ __all__ = [
     "agent_status",
     "changed_paths",
     "chat_sentence",
+    "checked_text",
     "command_row",
     "count_of",
     "describe_call",
@@ -113,6 +125,8 @@ __all__ = [
     "file_rows",
     "finish_sentence",
     "finished_length",
+    "goal_note",
+    "goal_row",
     "history_blocks",
     "live_of",
     "open_calls",
@@ -129,6 +143,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "GOAL_ENDS": "goal_text",
+    "GOAL_PAUSES": "goal_text",
+    "GoalRow": "goal_text",
+    "checked_text": "goal_text",
+    "goal_note": "goal_text",
+    "goal_row": "goal_text",
     "AgentEnd": "blocks",
     "AgentsCard": "blocks",
     "LookupCard": "blocks",

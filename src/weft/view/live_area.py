@@ -19,6 +19,7 @@ from weft.events import (
     TurnWaiting,
 )
 from weft.view.blocks import LookupCard, user_block
+from weft.view.goal_text import GoalRow
 from weft.view.plan_steps import steps_of
 from weft.view.sentences import count_of, describe_call, thousands
 from weft.view.snapshot import EditorSnapshot, PlanProgress
@@ -172,6 +173,7 @@ class LiveArea(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What architect mode is doing: planning, replanning or checking."""
     retry: RetryNotice | None = None
     wait: WaitNotice | None = None
+    goal: GoalRow | None = None
     model: str = ""
     mode: str = "default"
     is_architect: bool = False
@@ -220,6 +222,7 @@ def live_of(snapshot: EditorSnapshot) -> LiveArea:
         ],
         plan=snapshot.plan.plan if snapshot.plan is not None else {},
         wait=wait_notice(snapshot.wait) if snapshot.wait is not None else None,
+        goal=snapshot.goal,
         has_open_plan=_is_open(snapshot.plan) and snapshot.status == "idle",
     )
 

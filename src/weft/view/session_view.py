@@ -24,6 +24,10 @@ from weft.events import (
     ContextUsage,
     ErrorRaised,
     Event,
+    GoalChecked,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
     InputEdited,
     InputPromoted,
     InputQueued,
@@ -74,6 +78,7 @@ from weft.view.blocks import (
     user_block,
 )
 from weft.view.card_groups import LOOKUPS, AgentGroup, LookupGroup
+from weft.view.goal_text import goal_note, row_after
 from weft.view.history import CUT_OFF
 from weft.view.live_area import (
     PLAN_REQUEST,
@@ -213,6 +218,9 @@ class SessionView:
                 return self._todo(event)
             case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted() | ResultsCleared():
                 return self._note(event)
+            case GoalSet() | GoalPaused() | GoalChecked() | GoalEnded():
+                self._goal(event)
+                return [goal_note(event)]
             case SessionHosted(moved=True, host=host):
                 return [NoteBlock(text=f"the session goes on at {host}", level="quiet")]
             case _:
@@ -362,6 +370,7 @@ class SessionView:
         return rule
 
     def _turn(self, event: TurnStarted | TurnFinished) -> list[AnyBlock]:
+        self._goal(event)
         live = self.live
         # Cleared at both ends: after a crash the end of the last turn was never an event, and its
         # tools would seem to run for ever.
@@ -400,6 +409,9 @@ class SessionView:
         self._todos_changed = True
         is_open = any(item.status in ("pending", "in_progress") for item in event.items)
         return [] if is_open else self._todos_at_end()
+
+    def _goal(self, event: Event) -> None:
+        self.live.goal = row_after(self.live.goal, event, self.live.cost_usd)
 
     def _note(
         self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted | ResultsCleared

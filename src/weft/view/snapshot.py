@@ -14,6 +14,7 @@ from weft.events import PermissionRequest, Status, ToolExecuting, TurnWaiting
 from weft.ids import NodeId, SessionId
 from weft.messages import Part, Usage
 from weft.state import QueueEntry, Request
+from weft.view.goal_text import GoalRow
 
 
 class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +79,8 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     wait: TurnWaiting | None = None
     """What the turn waits for, and until when."""
+    goal: GoalRow | None = None
+    """What it works for turn after turn, and how far it has come."""
     context_used: int
     context_window: int = 0
     """How much the model can take; 0 where that is not known."""

@@ -442,6 +442,7 @@ export interface EditorSnapshot {
   plan?: PlanProgress | null;
   error: string;
   wait?: TurnWaiting | null;
+  goal?: GoalRow | null;
   context_used: number;
   context_window?: number;
   context_zones?: ContextZone[];
@@ -643,6 +644,75 @@ export interface GenerateBody {
   input_id?: string | null;
   max_context_tokens?: number | null;
   stop_when?: string;
+}
+/** What a session works for, turn after turn. */
+export interface Goal {
+  id: string;
+  session_id: string;
+  text: string;
+  check: string;
+  judge: string;
+  status: "active" | "checking" | "done" | "ended" | "paused";
+  reason?: string;
+  detail?: string;
+  asks?: boolean;
+  round?: number;
+  max_rounds: number;
+  cost_usd?: number;
+  max_budget_usd?: number | null;
+  seconds?: number;
+  max_seconds?: number | null;
+  mode?: string;
+  is_sealed?: boolean;
+  revision?: number;
+  checks?: GoalRound[];
+}
+/** What is worked for turn after turn. */
+export interface GoalBody {
+  input_id?: string | null;
+  text: string;
+  check?: string | null;
+  judge?: string | null;
+  max_budget_usd?: number | null;
+  max_seconds?: number | null;
+  max_rounds?: number | null;
+  outside_sandbox?: boolean;
+}
+/** What of a goal is another from now on; what is not given stays. */
+export interface GoalEditBody {
+  input_id?: string | null;
+  text?: string | null;
+  check?: string | null;
+  judge?: string | null;
+  max_budget_usd?: number | null;
+  max_seconds?: number | null;
+  max_rounds?: number | null;
+  outside_sandbox?: boolean;
+}
+/** That a goal goes on. */
+export interface GoalResumeBody {
+  input_id?: string | null;
+  outside_sandbox?: boolean;
+}
+/** What the check of one round came to. */
+export interface GoalRound {
+  round: number;
+  by: string;
+  done: boolean;
+  exit_code: number | null;
+  progress: boolean;
+  detail: string;
+  at: number;
+}
+/** A goal that has not ended, as far as a line tells of it. */
+export interface GoalRow {
+  goal_id: string;
+  text: string;
+  round?: number;
+  max_rounds?: number;
+  max_budget_usd?: number | null;
+  cost_before?: number;
+  paused?: string;
 }
 /** The server lives; it says nothing else to those without a token. */
 export interface HealthAnswer {
@@ -2190,6 +2260,18 @@ export interface Operations {
   cancel_wait: { path: { id: string; wait: string }; body?: ChangeBody; answer: boolean };
   /** Send a prompt to a session at a time, once or again and again. */
   schedule: { path: { id: string }; body: LaterBody; answer: SessionWait };
+  /** The goal of a session, and what its checks came to; null without one. */
+  goal: { path: { id: string }; answer: Goal | null };
+  /** Work turn after turn until a check passes, or a judge says so. */
+  set_goal: { path: { id: string }; body: GoalBody; answer: Goal };
+  /** End the goal; true when there was one. */
+  clear_goal: { path: { id: string }; body?: ChangeBody; answer: boolean };
+  /** Change the goal from its next round on. */
+  edit_goal: { path: { id: string }; body?: GoalEditBody; answer: Goal };
+  /** Let the present step end, and begin nothing more for the goal. */
+  pause_goal: { path: { id: string }; body?: ChangeBody; answer: Goal };
+  /** Go on with a goal that is paused, or that no process works for. */
+  resume_goal: { path: { id: string }; body?: GoalResumeBody; answer: Goal };
   /** Send a prompt at a time, in a new session of the project or in one that there is. */
   schedule_in_project: { path: { project: string }; body: ScheduleBody; answer: SessionWait };
   /** The events of a session as server-sent events, from a cursor on. */
@@ -2494,6 +2576,12 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   wait_for: ["POST", "/api/sessions/{id}/waits"],
   cancel_wait: ["DELETE", "/api/sessions/{id}/waits/{wait}"],
   schedule: ["POST", "/api/sessions/{id}/schedules"],
+  goal: ["GET", "/api/sessions/{id}/goal"],
+  set_goal: ["PUT", "/api/sessions/{id}/goal"],
+  clear_goal: ["DELETE", "/api/sessions/{id}/goal"],
+  edit_goal: ["POST", "/api/sessions/{id}/goal/edit"],
+  pause_goal: ["POST", "/api/sessions/{id}/goal/pause"],
+  resume_goal: ["POST", "/api/sessions/{id}/goal/resume"],
   schedule_in_project: ["POST", "/api/projects/{project}/schedules"],
   subscribe: ["GET", "/api/sessions/{id}/events"],
   subscribe_topic: ["GET", "/api/events"],

@@ -10,6 +10,7 @@ import type { ModelInfo, Part, QueueEntry, RewindPlan } from "../types.ts";
 import { addPictures, filesIn, picturesOf, removePicture, setPictures } from "../pictures.ts";
 import { Button, Check, Menu, type MenuItem } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { lazy } from "./lazy.tsx";
 
 export const models = signal<ModelInfo[]>([]);
 let modelsOf = "";
@@ -133,6 +134,7 @@ function NowComposer({ id }: { id: string }): JSX.Element {
   const hint = asks ? "Answer above with 1–4, or write to steer this turn" : isBusy ? "Steer this turn, or Alt+Enter to queue for after it" : slice.status.value === "interrupted" ? "Write to go on differently" : "Ask for a change, or ask about the code";
   return (
     <div class="composer-wrap">
+      {session.value?.hasGoal ? <GoalRow /> : null}
       <Queue id={id} />
       <div class="composer" onClick={(event) => { if (event.target === event.currentTarget) field.current?.focus(); }}>
         <Shots id={id} />
@@ -228,6 +230,9 @@ export function partsText(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === "text" ? part.typed || part.text : part.type === "file" || part.type === "image" ? `@${part.name ?? part.type}` : "")).join("");
 }
 
+/** Few sessions have a goal. */
+const GoalRow = lazy(() => import("./goal.tsx"), "GoalRow");
+
 /** What a line that begins with a slash does here. */
 const COMMANDS: Record<string, (id: string, rest: string) => void> = {
   "/architect": (id) => void attempt(send("PUT", of(id, "mode"), { mode: session.value?.mode === "architect" ? "normal" : "architect" })),
@@ -238,6 +243,7 @@ const COMMANDS: Record<string, (id: string, rest: string) => void> = {
   "/decisions": () => go("decisions"),
   "/fan": () => go("fan"),
   "/files": () => go("files"),
+  "/goal": (id, words) => void import("./goal.tsx").then((late) => late.goalCommand(id, words)),
   "/help": () => { helpOpen.value = true; },
   "/loom": () => go("loom"),
   "/new": () => void startSession(),

@@ -113,6 +113,9 @@ export interface SessionState {
   treeVersion: number;
   /** Bumped when a file changed. */
   filesVersion: number;
+  /** Bumped when something happened to the goal: it has to be read again. */
+  goalVersion: number;
+  hasGoal: boolean;
   /** Pieces of an answer were lost: what is in flight has to be asked for again. */
   hasGap: boolean;
   driver: string;
@@ -172,6 +175,8 @@ export function begin(id: string, snapshot: Snapshot, page: Page, todos: Todo[] 
       lineVersion: 0,
       treeVersion: 0,
       filesVersion: 0,
+      goalVersion: 0,
+      hasGoal: snapshot.goal != null,
       hasGap: false,
       driver: "",
     },
@@ -361,6 +366,11 @@ function fact(state: SessionState, event: Event): SessionState {
     case "subtree_deleted":
     case "subtree_restored":
       return { ...state, treeVersion: state.treeVersion + 1 };
+    case "goal_set":
+    case "goal_paused":
+    case "goal_checked":
+    case "goal_ended":
+      return { ...state, goalVersion: state.goalVersion + 1, hasGoal: event.kind !== "goal_ended" };
     case "child_started":
     case "child_finished":
       return child(state, event);

@@ -49,16 +49,13 @@ def run(arguments: ParsedArguments) -> int:
     if not said:
         raise UsageError("--bg needs a prompt")
     app = make_app(arguments)
-    server = running_server(app)
-    token = Path(server.token_file).read_text(encoding="ascii").strip()
-
+    server, token = background_server(app)
     return run_command(lambda: _started(app, server, token, said, arguments))
 
 
 def queue_in_server(app: App, session_id: SessionId, text: str) -> Accepted:
     """Send a message to a session of no process; a server of this machine works on it."""
-    server = running_server(app)
-    token = Path(server.token_file).read_text(encoding="ascii").strip()
+    server, token = background_server(app)
     answers: list[Accepted] = []
 
     async def main() -> int:
@@ -69,6 +66,12 @@ def queue_in_server(app: App, session_id: SessionId, text: str) -> Accepted:
 
     run_command(main)
     return answers[0]
+
+
+def background_server(app: App) -> tuple[ServerRecord, str]:
+    """The server that works in the background, with the token for it."""
+    server = running_server(app)
+    return server, Path(server.token_file).read_text(encoding="ascii").strip()
 
 
 def _check_options(arguments: ParsedArguments) -> None:

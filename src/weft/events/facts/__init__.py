@@ -47,6 +47,7 @@ from weft.events.facts.files import (
     WorkspaceSaved,
     WorkspaceSnapshot,
 )
+from weft.events.facts.goals import GoalChecked, GoalEnded, GoalPaused, GoalSet
 from weft.events.facts.requests import (
     PermissionAction,
     PermissionRequest,
@@ -154,6 +155,10 @@ __all__ = [
     "FinishReason",
     "FinishWords",
     "ForkPoint",
+    "GoalChecked",
+    "GoalEnded",
+    "GoalPaused",
+    "GoalSet",
     "HeadMoved",
     "IncludedFile",
     "InputEdited",
@@ -255,6 +260,10 @@ Fact: TypeAlias = (
     | InputScheduled
     | ScheduleFired
     | ScheduleEnded
+    | GoalSet
+    | GoalPaused
+    | GoalChecked
+    | GoalEnded
     | TurnFinished
     | PermissionRequest
     | PermissionResolved

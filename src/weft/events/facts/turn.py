@@ -142,8 +142,8 @@ class CallPermission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     # An open word: an older program reads a later one as text, and not as damage.
     by: str
-    """`user`, `grant` (the user, before), `rule`, `mode`, `hook`, `plan` (one that was approved) or
-    `auto_approve` (a session that asks no one)."""
+    """`user`, `grant` (the user, before), `rule`, `mode`, `hook`, `plan` (one that was approved),
+    `goal` (its check) or `auto_approve` (a session that asks no one)."""
     text: str = ""
     """The rule or grant itself; else why, in one sentence."""
     request: RequestId | None = None

@@ -14,6 +14,7 @@ from weft.events import (
     ArchitectPlan,
     ArchitectStep,
     Fact,
+    GoalEnded,
     NewMessage,
     PlanDecided,
     PlanEdited,
@@ -46,7 +47,9 @@ _CUES: Final = (
     *("break", "remove", "drop", "too ", "why", "avoid", "overkill"),
 )
 """What corrects less than that has one of these in it."""
-_ALWAYS: Final = (ArchitectPlan, ArchitectStep, PlanDecided, PlanEdited, RefDeleted, Rewound)
+_ALWAYS: Final = (
+    *(ArchitectPlan, ArchitectStep, GoalEnded, PlanDecided, PlanEdited, RefDeleted, Rewound),
+)
 
 
 class DecisionSource:

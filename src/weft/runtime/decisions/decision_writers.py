@@ -21,6 +21,7 @@ from weft.decisions import (
     returning_options,
 )
 from weft.decisions.corrections import find_correction
+from weft.decisions.goal_entries import GoalAttempt, goal_entries
 from weft.decisions.masked_facts import masked_facts, masked_texts
 from weft.decisions.note import noted_text
 from weft.decisions.sound_values import one_line
@@ -40,6 +41,8 @@ from weft.events import (
     ArchitectStep,
     DecisionLogged,
     Fact,
+    GoalChecked,
+    GoalEnded,
     NewMessage,
     PlanDecided,
     PlanEdited,
@@ -174,6 +177,8 @@ class DecisionWriters:
             case RefDeleted(name=name) if _is_deleted_branch(name, commit.facts, state):
                 tip = state.tree.refs[name].node
                 await self._left_line(tip, state.tree.head, name, (), found, graph, state, line)
+            case GoalEnded() if fact.reason != "cleared":
+                self._goal(fact, commit, found, graph, state)
             case ToolComplete():
                 self._command(fact, found, graph, state)
             case _:
@@ -220,6 +225,43 @@ class DecisionWriters:
         for decision, option in returning_options(graph, text)[:3]:
             said = f"The plan goes back to {option.title}, which was rejected: {decision.title}"
             found.notes.append(SystemNote(text=f"{said} ({decision.id})", level="warning"))
+
+    # -- goals
+
+    def _goal(
+        self,
+        fact: GoalEnded,
+        commit: Commit,
+        found: _Found,
+        graph: DecisionGraph,
+        state: SessionState,
+    ) -> None:
+        """A goal that has ended, with the rounds that did not reach it."""
+        stands, goal = state.goal, state.goal.goal
+        if goal is None:
+            return
+        new = tuple(each for each in commit.facts if isinstance(each, GoalChecked))
+        checked, redact = (*stands.checked, *new), self._decisions.redact
+        evidence = self._evidence(state, commit, state.tree.head)
+        attempts = [
+            GoalAttempt(each.round, redact(_last_line(each.detail)), _round_evidence(each, state))
+            for each in checked
+            if not each.done
+        ]
+        last = checked[-1] if checked else None
+        code = last.exit_code if last is not None else None
+        facts = goal_entries(
+            fact.goal_id,
+            redact(goal.text),
+            is_done=fact.reason == "done",
+            why=fact.reason.replace("_", " "),
+            check=(redact(goal.check), code) if goal.check and code is not None else None,
+            attempts=attempts,
+            evidence=evidence,
+            at=self._decisions.now,
+        )
+        if not any(_is_known(each, graph) for each in facts):
+            found.add(facts, one_line(f"goal: {goal.text}", LONGEST_SUMMARY))
 
     # -- attempts
 
@@ -349,6 +391,15 @@ def _is_noted_plan(fact: ArchitectPlan, facts: Sequence[Fact]) -> bool:
         for each in facts
     )
     return bool(fact.plan.get("steps")) and not is_refused
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+def _round_evidence(checked: GoalChecked, state: SessionState) -> TurnEvidence:
+    return TurnEvidence(session_id=state.session_id, turn_id=checked.turn_id)
 
 
 def _is_known(fact: DecisionFact, graph: DecisionGraph) -> bool:

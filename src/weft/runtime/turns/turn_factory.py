@@ -307,6 +307,25 @@ class SessionTurnFactory(TurnFactory):
         now = self._services.clock.now()
         return await waited_for(on, until, context, gate, journal.state, now)
 
+    def goal_check(
+        self, state: SessionState, journal: TurnJournal, gate: PermissionGate
+    ) -> SessionWork:
+        from weft.runtime.turns.goal_checks import goal_check  # few sessions have a goal
+
+        own = self._settings.own_tools(state, {})
+        shell = {"shell": own["shell"]} if "shell" in own else {}
+        models = self._turn_environment(state, {}, journal, gate).models
+        return goal_check(
+            journal,
+            gate,
+            lambda checked: self.command_environment(journal, checked, shell),
+            models,
+            self._services.models,
+        )
+
+    async def is_sandboxed(self) -> bool:
+        return await self._contexts.workspace.runner.is_sandboxed()
+
     def compaction(
         self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate
     ) -> CompactionWork:

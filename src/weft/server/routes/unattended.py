@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.api import SessionWait
+from weft.api import Goal, SessionWait
 from weft.events import WaitSubject
 from weft.server.operation import ApiCall, ApiOperation, ChangeBody, session_call
 
@@ -42,6 +42,40 @@ class WaitBody(ChangeBody, frozen=True, kw_only=True):
     """`17:00`, ISO 8601 or `+2h`: when it is woken at the latest."""
 
 
+class GoalBody(ChangeBody, frozen=True, kw_only=True):
+    """What is worked for turn after turn."""
+
+    text: str
+    check: str | None = None
+    """A command line; exit code 0 says that it is reached."""
+    judge: str | None = None
+    """A model that is asked where the check passes, or there is none."""
+    max_budget_usd: float | None = None
+    max_seconds: float | None = None
+    max_rounds: int | None = None
+    outside_sandbox: bool = False
+    """Where there is no sandbox, the check runs all the same."""
+
+
+class GoalEditBody(ChangeBody, frozen=True, kw_only=True):
+    """What of a goal is another from now on; what is not given stays."""
+
+    text: str | None = None
+    check: str | None = None
+    judge: str | None = None
+    max_budget_usd: float | None = None
+    max_seconds: float | None = None
+    max_rounds: int | None = None
+    outside_sandbox: bool = False
+
+
+class GoalResumeBody(ChangeBody, frozen=True, kw_only=True):
+    """That a goal goes on."""
+
+    outside_sandbox: bool = False
+    """As of a goal that is set, where it has to be given anew."""
+
+
 UNATTENDED = (
     session_call(
         "GET",
@@ -75,6 +109,48 @@ UNATTENDED = (
         body=LaterBody,
         answer=SessionWait,
         status=201,
+    ),
+    session_call(
+        "GET",
+        "/goal",
+        "goal",
+        "The goal of a session, and what its checks came to; null without one.",
+        answer=Goal | None,
+    ),
+    session_call(
+        "PUT",
+        "/goal",
+        "set_goal",
+        "Work turn after turn until a check passes, or a judge says so.",
+        body=GoalBody,
+        answer=Goal,
+        status=201,
+    ),
+    session_call(
+        "DELETE", "/goal", "clear_goal", "End the goal; true when there was one.", answer=bool
+    ),
+    session_call(
+        "POST",
+        "/goal/edit",
+        "edit_goal",
+        "Change the goal from its next round on.",
+        body=GoalEditBody,
+        answer=Goal,
+    ),
+    session_call(
+        "POST",
+        "/goal/pause",
+        "pause_goal",
+        "Let the present step end, and begin nothing more for the goal.",
+        answer=Goal,
+    ),
+    session_call(
+        "POST",
+        "/goal/resume",
+        "resume_goal",
+        "Go on with a goal that is paused, or that no process works for.",
+        body=GoalResumeBody,
+        answer=Goal,
     ),
     ApiOperation(
         method="POST",

@@ -18,6 +18,7 @@ from weft.session.decide.base import (
     BoundaryCommand,
     DecidedCommand,
     DecisionContext,
+    GoalCommand,
     LineCommand,
     PromptCommand,
     QueueCommand,
@@ -42,6 +43,7 @@ DECIDERS: Final[Mapping[type[Command[Any]], tuple[str, str]]] = {
     **dict.fromkeys(get_args(BoundaryCommand), ("boundaries", "decide_boundary")),
     **dict.fromkeys(get_args(RecordCommand), ("records", "decide_record")),
     **dict.fromkeys(get_args(UnattendedCommand), ("unattended", "decide_unattended")),
+    **dict.fromkeys(get_args(GoalCommand), ("goals", "decide_goal")),
 }
 """Which function of which module decides which command; the actor's own commands (abort, stop, …)
 are not here.

@@ -24,6 +24,7 @@ from weft.session.commands import (
     CancelWait,
     ChangeSetting,
     ClearBoundary,
+    ClearGoal,
     CompactNow,
     ContinueTurn,
     CycleModel,
@@ -31,20 +32,24 @@ from weft.session.commands import (
     DecidePlan,
     DeleteBranch,
     DequeueSteering,
+    EditGoal,
     EditNode,
     EditPlan,
     EditQueued,
     MarkNode,
+    PauseGoal,
     RecallQueues,
     RecordUsage,
     RemoveQueued,
     RenameBranch,
     ReorderQueue,
     RespondToPermission,
+    ResumeGoal,
     ScheduleInput,
     SendPrompt,
     SetBoundary,
     SetCheckpoint,
+    SetGoal,
     SetMode,
     StopBackground,
     SwitchBranch,
@@ -68,6 +73,7 @@ LineCommand: TypeAlias = (
 )
 BoundaryCommand: TypeAlias = SetBoundary | ClearBoundary
 UnattendedCommand: TypeAlias = ScheduleInput | BeginWait | CancelWait | WakeTurn
+GoalCommand: TypeAlias = SetGoal | EditGoal | PauseGoal | ResumeGoal | ClearGoal
 RecordCommand: TypeAlias = AddNote | BringOver | BeginCall | RecordUsage | StopBackground
 
 
@@ -77,9 +83,12 @@ class DecidedCommand(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     answer: Any = None
     blobs: Mapping[BlobId, bytes] = {}
-    then: Literal["nothing", "start_turn", "start_asleep", "go_on", "compact"] = "nothing"
+    then: Literal["nothing", "start_turn", "start_asleep", "go_on", "compact", "goal", "check"] = (
+        "nothing"
+    )
     """`start_asleep`: a turn that waits first, and asks no model before that; `go_on`: with the
-    turn that a dead process left open, when the facts are durable."""
+    turn that a dead process left open, when the facts are durable; `goal`: with what comes next
+    for the goal; `check`: run its check."""
     focus: str = ""
     """What a compaction is to pay attention to."""
     rule: str = ""
@@ -96,11 +105,13 @@ class DecisionContext(msgspec.Struct, frozen=True, kw_only=True):
     """The file that the command names."""
     levels: KnownLevels = None
     """The thinking levels of the model that the session has after this command."""
+    is_sandboxed: bool = True
+    """Commands of the session run in a sandbox; looked at for a goal alone."""
     waited: TurnWaiting | None = None
     """What the command waits for, looked at; its turn and its id are still to come."""
-    sealed: Callable[[str, str], UnattendedPermission | None] = lambda name, said: None
-    """What the session may do now, given to the schedule of this id that says this; None where
-    nothing can be."""
+    sealed: Callable[..., UnattendedPermission | None] = lambda name, said, besides=None: None
+    """What the session may do now, and what is named besides, given to the schedule or goal of this
+    id that says this; None where nothing can be."""
     sealed_plainly: Callable[[str, str], UnattendedPermission | None] = lambda name, said: None
     """The same with nothing but the seal."""
     is_sealed: Callable[[str, UnattendedPermission | None, str], bool] = lambda name, given, said: (

@@ -138,6 +138,10 @@ def _wake(state: SessionState, context: DecisionContext) -> DecidedCommand:
     # turn to work, for all others it is at work already.
     if not context.running and state.turn.wait is not None:
         return DecidedCommand(answer=True, then="start_turn")
+    if not context.running and state.goal.is_active:
+        from weft.session.decide.goals import wake_goal  # few sessions have a goal
+
+        return wake_goal(state, context)
     return _due(state, context)
 
 

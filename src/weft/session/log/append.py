@@ -32,7 +32,7 @@ from weft.ids import BlobId, NodeId, SessionId
 from weft.loop import Commit, ProjectFacts, tip_after
 from weft.messages import Part, Text
 from weft.session.log.long_parts import WITH_PARTS, spill
-from weft.state import OpenTurnState, PromptSchedules, SessionState, used_by
+from weft.state import OpenTurnState, PromptSchedules, SessionGoal, SessionState, used_by
 from weft.store import (
     LOOKS_READER,
     Append,
@@ -194,11 +194,13 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
     total, turn = state.ledger.total, state.turn.copied()
     schedules = copy.copy(state.schedules)
     schedules.open, schedules.queued = dict(schedules.open), dict(schedules.queued)
+    goal = copy.copy(state.goal)
     for fact in facts:
         about.apply(fact)
         settings.apply(fact)
         turn.apply(fact)
         schedules.apply(fact)
+        goal.apply(fact)
         total = sum(used_by(fact).values(), total)
     parent = about.parent.session_id if about.parent is not None else None
     fork = about.fork.session_id if about.fork is not None else None
@@ -220,10 +222,12 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         is_child=parent is not None,
         archived=bool(settings.get("archived", False)),
         turn_open=turn.open is not None,
-        wake_at=_earliest(_wake_at(turn), schedules.next_due),
+        wake_at=_earliest(_wake_at(turn), schedules.next_due, goal.wake_at),
         round_at=schedules.next_due,
         asleep=turn.wait is not None,
-        min_reader=max(state.tree.min_reader, _reader_of(turn, schedules), *map(reader_for, facts)),
+        min_reader=max(
+            state.tree.min_reader, _reader_of(turn, schedules, goal), *map(reader_for, facts)
+        ),
         last_seq=facts[-1].seq,
         root=str(settings.get("loom_root") or about.root or ""),
     )
@@ -279,11 +283,11 @@ def is_row_due(listed: SessionRow | None, row: SessionRow) -> bool:
     return counted != listed
 
 
-def _reader_of(turn: OpenTurnState, schedules: PromptSchedules) -> int:
+def _reader_of(turn: OpenTurnState, schedules: PromptSchedules, goal: SessionGoal) -> int:
     """The least `READER_VERSION` that may go on with the session."""
     # An older program would open it because it is due, and sleep on for ever.
     is_old = turn.asleep is None or turn.asleep.on.kind in ("time", "command")
-    return 1 if is_old and not schedules.open else LOOKS_READER
+    return 1 if is_old and not schedules.open and not goal.is_open else LOOKS_READER
 
 
 def _earliest(*times: float | None) -> float | None:

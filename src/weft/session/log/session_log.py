@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -22,7 +22,7 @@ from weft.errors import (
     StoreUnavailable,
     WeftError,
 )
-from weft.events import CommandCause, Fact, NewMessage, Signal, ToolOutput
+from weft.events import CommandCause, Fact, HeadMoved, NewMessage, Rewound, Signal, ToolOutput
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
@@ -55,6 +55,10 @@ HISTORY_SLACK = 16
 MOST_TRIES = 1_000
 """How often a batch is tried that others come before on a project's stream: each time one of them
 has got its own in."""
+
+
+_MOVES: Final = (HeadMoved, Rewound)
+"""Facts with which the conversation goes elsewhere."""
 
 
 class SessionLog:
@@ -127,6 +131,12 @@ class SessionLog:
             raise StoreOutage("the store is out of reach; it is tried again with the next command")
         if (facts := self._outputs.with_ends(commit.facts)) is not commit.facts:
             commit = msgspec.structs.replace(commit, facts=facts)
+        if self.state.goal.is_active and any(
+            isinstance(fact, HeadMoved | Rewound) for fact in facts
+        ):
+            from weft.session.decide.goals import moved_pause  # few sessions have a goal
+
+            commit = msgspec.structs.replace(commit, facts=(*facts, *moved_pause(self.state)))
         if self._enricher is not None and self._enricher.wants(commit.facts, self.state):
             commit = await self._enricher.enriched(commit, self.state, self)
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)

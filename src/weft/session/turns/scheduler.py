@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -62,6 +63,8 @@ logger = logging.getLogger(__name__)
 
 REMEMBERED_SETTING = "remembered"
 """The name under which commands without facts are remembered; never the name of a setting."""
+
+GOAL_TICK_SECONDS: Final = 0.05
 
 _COMMAND = FailPointPair("session.command")
 _RESTART = FailPointPair("session.restart")
@@ -236,6 +239,10 @@ class TurnScheduler:
             await self.go_on_with_open()
         if plan.then == "compact":
             self._start_compaction(plan.focus, cause)
+        if plan.then == "check":
+            self._start_check()
+        if plan.then == "goal":
+            await self._take_goal_steps()
 
     async def go_on_for(self, accepted: Accepted) -> None:
         """Go on with what a sender was promised by an earlier owner of the session, if no process
@@ -288,9 +295,71 @@ class TurnScheduler:
         self._owed = cause
         self._set_to_work(work, journal)
 
+    def _start_check(self) -> None:
+        journal = SessionTurnJournal(self._log, self)
+        work = self._env.turns.goal_check(self._log.state, journal, self._gate)
+        self._set_to_work(work, journal)
+
     def _set_to_work(self, work: SessionWork, journal: SessionTurnJournal) -> None:
         self._worker.start(work, journal, self._log.state)
+        self._watch_goal(work)
         self._set_status("thinking")
+
+    # -- the goal
+
+    async def _take_goal_steps(self) -> None:
+        """Do what comes next for the goal, until something is at work for it, or nothing comes."""
+        if not self._log.state.goal.is_active:
+            return
+        from weft.session.decide.goals import next_step  # few sessions have a goal
+
+        while self._worker.turn is None and not (self.is_stopping or self.error):
+            plan = next_step(self._log.state, self.moment())
+            if plan is None:
+                return
+            await self._take_goal_step(plan)
+
+    async def _take_goal_step(self, plan: DecidedCommand) -> None:
+        self._is_between_turns = True
+        try:
+            await self.carry_out(plan, None)
+        except Fenced:
+            raise
+        except StoreError as error:
+            self.error = f"the goal could not go on: {error}"
+            self._outage.begin(error)
+        except WeftError as error:
+            # No such model, or no key for it: the user is to see to that first.
+            await self._log.commit(Commit(facts=self._goal_failed(str(error))))
+        finally:
+            self._is_between_turns = False
+
+    def _goal_failed(self, why: str) -> tuple[Fact, ...]:
+        from weft.session.decide.goals import paused  # as above
+
+        goal = self._log.state.goal.goal
+        return () if goal is None else (paused(goal, "failed", why),)
+
+    def _watch_goal(self, work: SessionWork) -> None:
+        """Have the actor look again when the time of the goal may be over."""
+        stands = self._log.state.goal
+        if stands.is_active and stands.goal is not None and stands.goal.max_seconds is not None:
+            left = stands.goal.max_seconds - stands.elapsed(self._env.clock.now())
+            self._worker.watch_goal(work, max(GOAL_TICK_SECONDS, left), self._env.sleep)
+
+    def goal_overdue(self, work: SessionWork) -> None:
+        """The time of the goal may be over: what works for it is stopped then."""
+        if work is not self._worker.turn or not self._log.state.goal.is_active:
+            return
+        stands = self._log.state.goal
+        assert stands.goal is not None
+        most = stands.goal.max_seconds
+        if most is None or stands.elapsed(self._env.clock.now()) < most:
+            # A question, or a wait, was open meanwhile.
+            self._watch_goal(work)
+            return
+        self._worker.trip("the goal's time is over")
+        self._worker.watch_abort()
 
     # -- writing
 
@@ -369,14 +438,18 @@ class TurnScheduler:
         Between the two no subscriber sees an idle session.
         """
         work = self._worker.release()
-        if not self.error:
+        is_suspended = work is not None and work.is_suspended
+        if not (self.error or is_suspended):
             await self._start_next(self.follow_ups.after(work, self._log.state, self._worker))
         if self._worker.turn is None:
             self._set_status(self.status)
 
     async def _start_next(self, following: NextTurn) -> None:
         """Start the turn of what waits, if there is something."""
-        if self.is_stopping or not following:
+        if self.is_stopping:
+            return
+        if not following:
+            await self._take_goal_steps()
             return
         plan = start_follow_up(self._log.state, self.moment(), following.entry)
         self._is_between_turns = True

@@ -37,9 +37,17 @@ class AbortOverdue(msgspec.Struct, frozen=True):
     turn: SessionWork
 
 
+class GoalOverdue(msgspec.Struct, frozen=True):
+    """The time of the goal may be over, and this works for it."""
+
+    turn: SessionWork
+
+
 class StoreReturned(msgspec.Struct, frozen=True):
     """A store that was out of reach answers again."""
 
 
-OfTurns: TypeAlias = TurnWrites | ChildAppend | TurnEnded | AbortOverdue | StoreReturned
+OfTurns: TypeAlias = (
+    TurnWrites | ChildAppend | TurnEnded | AbortOverdue | GoalOverdue | StoreReturned
+)
 Message: TypeAlias = Command[Any] | OfTurns

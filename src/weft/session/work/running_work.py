@@ -17,7 +17,7 @@ from weft.actors import Mailbox, Supervisor, without_foreign_cancel
 from weft.errors import WeftError
 from weft.ids import EntryId, TurnId
 from weft.loop import SessionWork, TurnJournal
-from weft.session.work.mailbox_messages import AbortOverdue, Message, TurnEnded
+from weft.session.work.mailbox_messages import AbortOverdue, GoalOverdue, Message, TurnEnded
 from weft.state import SessionState
 
 TELL_SECONDS: Final = 3.0
@@ -118,6 +118,19 @@ class RunningWork:
         if self.turn is not None and not self.is_aborting:
             self.turn.is_suspended = True
             self.turn.scope.cancel()
+
+    def watch_goal(
+        self, work: SessionWork, seconds: float, sleep: Callable[[float], Awaitable[None]]
+    ) -> None:
+        """See to it that the actor looks at the goal's time in so many seconds."""
+
+        async def look() -> None:
+            await sleep(seconds)
+            if work is self.turn:
+                with suppress(WeftError):  # the session is gone
+                    self._mailbox.post_now(GoalOverdue(work))
+
+        self._supervisor.start(look, f"time of the goal of {work.turn_id}")
 
     def watch_abort(self) -> None:
         """See to it that the actor hears when it does not stop in time."""

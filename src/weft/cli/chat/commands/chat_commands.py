@@ -52,6 +52,7 @@ class ChatCommands(CommandGroup):
             from weft.cli.chat.commands.queue_commands import QueueCommands
             from weft.cli.chat.commands.setup_commands import SetupCommands
             from weft.cli.chat.commands.tree_commands import TreeCommands
+            from weft.cli.chat.commands.unattended.goal_commands import GoalCommands
             from weft.cli.chat.commands.unattended.later_commands import LaterCommands
             from weft.cli.chat.commands.usage_commands import UsageCommands
             from weft.cli.chat.commands.work_commands import WorkCommands
@@ -63,6 +64,7 @@ class ChatCommands(CommandGroup):
                 WorkCommands(chat),
                 QueueCommands(chat),
                 LaterCommands(chat),
+                GoalCommands(chat),
                 ModelCommands(chat),
                 UsageCommands(chat),
                 SetupCommands(chat),

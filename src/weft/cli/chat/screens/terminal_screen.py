@@ -793,7 +793,7 @@ class TerminalScreen(ChatScreen):
             tools=[*self._lookup_rows(), *rows.tools()],
             question=asked or [*self._sent_rows(rows), *rows.activity(), *rows.agents()],
             todo=rows.todo(unfolded=self.input.unfolds_todo),
-            queue=rows.queue(hints=self.input.shows_queue_hint),
+            queue=[*rows.goal(), *rows.queue(hints=self.input.shows_queue_hint)],
             rule=self._styles("quiet", "─" * size.columns),
             input=held,
             below=below,

@@ -218,6 +218,17 @@ class RegionRows:
             rows.append(self._styles(style, text))
         return rows
 
+    # -- the goal
+
+    def goal(self) -> list[str]:
+        """What is worked for turn after turn."""
+        goal = self._live.goal
+        if goal is None:
+            return []
+        said = clean_line(goal.line(self._live.cost_usd))
+        hint = " · /goal resume" if goal.paused else ""
+        return [self._styles("quiet", fit(f"◎ {said}{hint}", self._width))]
+
     # -- the queue
 
     def queue(self, *, hints: bool) -> list[str]:
