@@ -35,6 +35,7 @@ from weft.store import Draft, Store
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
+    from weft.api.evidence.session_bisection import AskCopies
     from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
     from weft.evidence import BisectCheck, Bisection, Receipt
@@ -183,7 +184,7 @@ class InspectionCalls(SessionBase):
         *,
         jobs: int = 1,
         timeout_seconds: float = 600.0,
-        in_copies: bool = False,
+        in_copies: bool | AskCopies = False,
         on_check: Callable[[BisectCheck], None] | None = None,
     ) -> Bisection:
         """Find the turn at which a check began to fail: a shell command, run on the files of some
@@ -193,7 +194,8 @@ class InspectionCalls(SessionBase):
         no verdict, all else is bad.  `good` and `bad` are turns by their numbers, or messages by
         their ids; without them, before the first turn and the files as they are now.  Ignored files
         are today's.  `on_check` is told of each check.  Where there are no overlays, the checks run
-        in copies, outside the sandbox, with `in_copies` alone.  No model is asked, nothing goes on
+        in copies, outside the sandbox, with `in_copies` alone; a function is asked, with the reason
+        why there are none.  No model is asked, nothing goes on
         record, and a cancel leaves nothing.
 
         Raises:

@@ -6,8 +6,8 @@ It reads the log and the disk, runs the check on files that it makes, and change
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 import anyio
 
@@ -21,6 +21,8 @@ from weft.store import Store
 
 logger = logging.getLogger(__name__)
 MOST_DECISIONS: Final = 5
+AskCopies: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks whether checks may run in copies, outside the sandbox, and is told why they would."""
 
 
 class BisectRequest:
@@ -34,7 +36,7 @@ class BisectRequest:
         *,
         jobs: int,
         timeout_seconds: float,
-        in_copies: bool,
+        in_copies: bool | AskCopies,
         on_check: Callable[[BisectCheck], None] | None,
     ) -> None:
         from weft.runtime.bisect.bisect_run import MOST_JOBS  # few look
@@ -77,7 +79,8 @@ async def session_bisection(
         ground = CheckGround(
             services, store, project, check=asked.check, timeout_seconds=asked.timeout_seconds
         )
-        await ground.find_way(allows_copies=asked.in_copies)
+        if why := await ground.why_no_overlay():
+            await _check_copies(asked, why)
         files = services.workspaces.file_history(project, store)
         options = BisectOptions(
             good=asked.good, bad=asked.bad, jobs=asked.jobs, on_check=asked.on_check
@@ -103,6 +106,16 @@ async def session_bisection(
         states=run.states,
         notes=tuple(run.notes),
     )
+
+
+async def _check_copies(asked: BisectRequest, why: str) -> None:
+    """Refuse to run checks outside the sandbox where nobody allowed that."""
+    allowed = await asked.in_copies(why) if callable(asked.in_copies) else asked.in_copies
+    if not allowed:
+        raise UsageError(
+            f"there is no overlay for the checks here: {why}. They can run in copies of the "
+            "project, outside the sandbox, where you allow that (`--yes`, `in_copies=True`)"
+        )
 
 
 async def _decisions(

@@ -84,19 +84,10 @@ class CheckGround:
     def _runner(self) -> Runner:
         return self._services.workspaces.runner
 
-    async def find_way(self, *, allows_copies: bool) -> None:
-        """Find out whether checks have overlays.
-
-        Raises:
-            UsageError: they have not, and nobody allowed to run them in copies.
-        """
+    async def why_no_overlay(self) -> str:
+        """Why the checks have no overlays here, and run in copies; empty where they have."""
         self.why_copies = await self.places.why_not(self.root)
-        if self.why_copies and not allows_copies:
-            raise UsageError(
-                f"there is no overlay for the checks here: {self.why_copies}. They can run in "
-                "copies of the project, outside the sandbox, where you allow that (`--yes`, "
-                "`in_copies=True`)"
-            )
+        return self.why_copies
 
     async def with_pinned(self, work: Callable[[], Awaitable[T]]) -> T:
         """Have the project pinned while this works; nothing of it is left afterwards.
