@@ -130,6 +130,10 @@ demo-plug: $(READY) ## Kill Weft, and other agents that are installed (AGENTS=np
 demo-receipts: $(READY) ## Show what a model claims beside what was run; docs/images/demos
 	$(BIN)/python -m scripts.demos.receipts --svg docs/images/demos/receipts.svg
 
+.PHONY: demo-bisect
+demo-bisect: $(READY) ## Find which of forty turns broke a test; docs/images/demos
+	$(BIN)/python -m scripts.demos.bisect --svg docs/images/demos/bisect.svg
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import math
 import os
 import random
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -103,7 +104,6 @@ class RandomSession:
         return ScriptedModel((), choose=choose, info=info)
 
     async def play(self) -> None:
-        subprocess.run(["git", "init", "-q", self.world.project], check=True)
         self.world.write(STATE, "fine\n")
         async with open_world(self.world, self.model(), sandbox="auto") as app:
             session = await start(app)
@@ -298,9 +298,9 @@ def bearing(token: str, but: int = 0) -> list[int]:
     return found
 
 
-def _within(seconds: float, holds: partial[bool] | object) -> bool:
+def _within(seconds: float, holds: Callable[[], bool]) -> bool:
     until = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]  # a function without arguments
+    while not holds():
         if time.monotonic() > until:
             return False
         time.sleep(0.02)
@@ -316,7 +316,9 @@ def attempt(seed: int, plant: str = "") -> Tally:
     if plant == "outside":
         _believe_that_all_is_ours()
     with tempfile.TemporaryDirectory(prefix="weft-bisect-", ignore_cleanup_errors=True) as name:
-        session = RandomSession(World("sqlite", Path(name)), seed, tally)
+        world = World("sqlite", Path(name))
+        subprocess.run(["git", "init", "-q", world.project], check=True)
+        session = RandomSession(world, seed, tally)
         asyncio.run(session.play())
     return tally
 
@@ -341,9 +343,13 @@ def run(count: int, seed: int, plant: str = "", kills: int = 0) -> Tally:
 
 
 def _share(seeds: Sequence[int], plant: str) -> Tally:
+    logging.disable(logging.CRITICAL)
     total = Tally()
     for seed in seeds:
-        total.add(attempt(seed, plant))
+        try:
+            total.add(attempt(seed, plant))
+        except Exception as error:
+            total.wrong.append(f"seed {seed}: {type(error).__name__}: {error}")
     return total
 
 

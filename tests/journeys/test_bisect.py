@@ -45,6 +45,7 @@ def fine(number: int) -> CallTool:
     return write(f"f{number}.txt", f"fine {number}\n")
 
 
+@pytest.mark.requirement("session:bisect")
 async def test_the_turn_and_the_call_are_found_and_nothing_is_left(world: World) -> None:
     repository(world)
     plan: list[Turn] = [fine(number) for number in range(1, 13)]
@@ -229,7 +230,7 @@ async def test_a_state_that_says_nothing_is_passed_by_and_the_range_is_named(
 async def test_a_flaky_check_is_said_to_be_with_the_range_that_is_left(shared_world: World) -> None:
     repository(shared_world)
     plan = [fine(1), fine(2), write("b.txt", "broken\n"), fine(4)]
-    # An ignored file that is written to in place is seen by the checks: that is what makes it flaky.
+    # An ignored file that is written to in place is seen by the checks, which makes it flaky.
     seen = shared_world.project / "built" / "lib"
 
     def turn(check: BisectCheck) -> None:

@@ -120,7 +120,7 @@ def bisection_rows(found: ShownBisection) -> list[tuple[str, str]]:
         rest = f" and {more} more" if more > 0 else ""
         rows.append(("files", f"{', '.join(found.paths[:_NAMED])}{rest}"))
     output = _output(found.checks)
-    rows += [("it said", output)] if output else []
+    rows += [("output", output)] if output else []
     rows += [("not checked", f"{each.name}: {each.why}") for each in found.skipped[:_NAMED]]
     rows += [("note", note) for note in found.notes]
     rows.append(("checks", _counted(found)))
@@ -130,7 +130,7 @@ def bisection_rows(found: ShownBisection) -> list[tuple[str, str]]:
 def _counted(found: ShownBisection) -> str:
     again = sum(check.is_again for check in found.checks)
     inside = sum(check.call is not None and not check.is_again for check in found.checks)
-    said = [f"{found.count} of states"]
+    said = ["1 state" if found.count == 1 else f"{found.count} states"]
     said += [f"{again} once more beside the break"] if again else []
     said += [f"{inside} inside the turn"] if inside else []
     return ", ".join(said)

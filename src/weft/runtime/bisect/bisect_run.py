@@ -335,7 +335,7 @@ class BisectRun:
         assert bad.files_after is not None
         try:
             layer = self._layer_of(await bad.files_after(step.count))
-            name = f"{bad.about.name}, inside"
+            name = f"inside {bad.about.name}"
             return await self._check(bad.about.index, name, layer, call=step.call_uid)
         except (Corrupt, UsageError):
             return "none"
