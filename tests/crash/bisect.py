@@ -88,6 +88,7 @@ class RandomSession:
         self.records: dict[str, TurnRecord] = {}
         self.answers: list[list[Step]] = []
         self.began: bool | None = None
+        self.jobs = 1
 
     @property
     def breaks(self) -> bool:
@@ -110,19 +111,22 @@ class RandomSession:
             for _ in range(self.dice.randint(5, 14)):
                 await self.between(session)
                 await self.turn(session)
+            if not self.breaks and self.dice.random() < 0.8:
+                await self.turn(session, ["", "broken", ""])
             if self.dice.random() < 0.3:
                 self.edit_by_hand()
             line = [node for node, _ in await session.messages_with_ids()]
             before = tree(self.world.project, skip=(".git",))
-            found = await session.bisect(CHECK, jobs=self.dice.choice([1, 1, 1, 3]))
+            self.jobs = self.dice.choice([1, 1, 1, 3])
+            found = await session.bisect(CHECK, jobs=self.jobs)
             self.judge(found, [self.records[node] for node in line if node in self.records])
             if tree(self.world.project, skip=(".git",)) != before:
                 self.wrong("the project was changed")
 
-    async def turn(self, session: Session) -> None:
-        words = [self.dice.choice(["", "fine", "fine", "broken"]) for _ in range(self.rounds())]
-        if self.dice.random() < 0.6:
-            words = [""] * len(words)
+    async def turn(self, session: Session, words: list[str] | None = None) -> None:
+        if words is None:
+            words = [self.dice.choice(["", "fine", "fine", "broken"]) for _ in range(self.rounds())]
+            words = words if self.dice.random() < 0.4 else [""] * len(words)
         self.answers, self.began = [[self.call(word)] for word in words], None
         await session.send_message("go")
         tip = (await session.messages_with_ids())[-1][0]
@@ -172,13 +176,17 @@ class RandomSession:
             changed = [each for each in line if any(each.words)]
             if changed:
                 self.wrong(f"nothing was found, and {len(changed)} turns wrote")
+        elif found.outcome == "bad_at_start" and found.good is not None:
+            # The user broke it before the session first looked.
+            if not line[found.good.turn - 1].breaks_before:
+                self.wrong(f"it did not fail before that turn: {found.sentence}")
         elif found.outcome != "good_at_end" or self.breaks or (line and line[-1].breaks_after):
             self.wrong(f"{found.outcome}: {found.sentence}")
 
     def judge_border(self, found: Bisection, line: list[TurnRecord]) -> None:
         assert found.bad is not None
         most = 3 + math.ceil(math.log2(len(found.states)))
-        if found.count > most and not any(check.verdict == "none" for check in found.checks):
+        if self.jobs == 1 and found.count > most:
             self.wrong(f"{found.count} checks for {len(found.states)} states")
         bad = found.bad
         self.tally.count(f"broken by {bad.made_by}")
@@ -187,8 +195,10 @@ class RandomSession:
                 self.wrong(f"it did not break since the last turn: {found.sentence}")
             return
         record = line[bad.turn - 1]
-        before = line[bad.turn - 2].breaks_after if bad.turn > 1 else False
         if bad.kind == "before":
+            good = found.good
+            assert good is not None
+            before = good.kind == "turn" and line[good.turn - 1].breaks_after
             if before or not record.breaks_before:
                 self.wrong(f"it did not break between the turns: {found.sentence}")
             elif bad.made_by == "session":

@@ -93,7 +93,10 @@ def _few(paths: Sequence[str]) -> str:
 
 def _passing(good: BisectState, bad: BisectState) -> str:
     """What is green, by turns."""
-    last = bad.turn if bad.kind == "now" else bad.turn - 1
+    last = bad.turn - 1
+    if bad.made_by != "session":
+        # Turns that only talked have no state of their own: it may have broken before one of them.
+        last = good.turn if good.kind == "turn" else good.turn - 1
     if last <= 0 or good.kind == "start":
         return "it passes before"
     return "it passes at turn 1" if last == 1 else f"it passes up to turn {last}"

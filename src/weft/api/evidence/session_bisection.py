@@ -132,9 +132,14 @@ async def _decisions(
     except (OSError, WeftError):
         logger.warning("the decisions of a turn were not looked up", exc_info=True)
         return ()
-    nodes = [node for log in state.files.logs for node in of_turn(graph, log, turn_id)]
+    nodes = [
+        node
+        for log in state.files.logs
+        for node in of_turn(graph, log, turn_id)
+        # What is noted of every turn by itself says nothing that the prompt does not.
+        if node.kind != "option" and node.by != "auto"
+    ]
     return tuple(
         BreakingDecision(id=node.id, title=node.title, reason=node.why)
         for node in nodes[:MOST_DECISIONS]
-        if node.kind != "option"
     )

@@ -123,13 +123,16 @@ async def _branch(session: Session, found: Bisection) -> None:
     print_table(file_rows(plan))
     if changed_paths(plan):
         tell(rewind_summary(plan))
-    await anyio.to_thread.run_sync(_confirm_branch)
+    assert found.bad is not None
+    await anyio.to_thread.run_sync(_confirm_branch, found.bad.name)
     await session.rewind(found.branch_at)
     tell(f"`weft -r {session.id}` goes on there; `weft session undo {session.id}` takes it back")
 
 
-def _confirm_branch() -> None:
-    confirm("Go back to before it?", unasked="nothing was changed", refused="nothing was changed")
+def _confirm_branch(name: str) -> None:
+    confirm(
+        f"Go back to before {name}?", unasked="nothing was changed", refused="nothing was changed"
+    )
 
 
 async def _note(app: App, session: Session, found: Bisection) -> None:

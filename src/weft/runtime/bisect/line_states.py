@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from weft.errors import Corrupt
-from weft.events import SnapshotChange, WorkspaceSnapshot
+from weft.events import Rewound, SnapshotChange, WorkspaceSnapshot
 from weft.evidence.bisection import BisectState
 from weft.ids import BlobId, NodeId, TurnId
 from weft.runtime.snapshots.node_files import NodeFiles, snapshot_files
@@ -24,7 +24,7 @@ from weft.store import Store
 from weft.tree import LogPosition
 
 RebuildFiles: TypeAlias = Callable[[], Awaitable[NodeFiles]]
-NOW_NAME: Final = "the files as they are now"
+NOW_NAME: Final = "now"
 
 
 class LineState(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,19 +189,39 @@ class LineStates:
             return
         turn, head = self._turns.get(self._line[-1], 0), self._line[-1]
         newest = next(each for each in reversed(self._state.files.snapshots) if each.tree)
-        steps = tuple(self._state.files.places_after(last.place.at))
-        if newest == last.place and steps:
+        steps = self._state.files.places_after(newest.at)
+        own = steps
+        if newest != last.place:
+            own = await self._after_rewind(steps)
+            left = steps[: len(steps) - len(own)]
+            await self._add_other_branch(last, turn, partial(self._since, newest, left))
+        if own:
+            first = len(steps) - len(own)
             self._add(
-                *("turn", turn, f"since turn {last.turn}", f"since {last.place.at}"),
+                *("turn", turn, f"since turn {last.turn}", f"since {newest.at}"),
                 node=head,
                 made_by="session",
-                files=partial(self._since, last.place, steps),
-                steps=steps,
-                files_after=lambda count: self._since(last.place, steps[:count]),
+                files=partial(self._since, newest, steps),
+                steps=tuple(own),
+                files_after=lambda count: self._since(newest, steps[: first + count]),
                 parent=last.place.node,
             )
-        made_by = "outside" if newest == last.place else "branch"
-        self._add("now", turn, NOW_NAME, str(now), node=head, made_by=made_by)
+        self._add("now", turn, NOW_NAME, str(now), node=head, made_by="outside")
+
+    async def _after_rewind(self, places: list[LogPosition]) -> list[LogPosition]:
+        """The changes behind the last rewind: what came before it was another branch's."""
+        facts = await read_places(places, self._store)
+        rewinds = [n for n, place in enumerate(places) if isinstance(facts[place], Rewound)]
+        return places[rewinds[-1] + 1 :] if rewinds else places
+
+    async def _add_other_branch(self, last: _Taken, turn: int, files: RebuildFiles) -> None:
+        """What another branch left, where a rewind has not put it back."""
+        rebuilt = await self._or_unknown(files)
+        if rebuilt is None or not await self._is_as(last, rebuilt):
+            name, key = f"before turn {turn + 1}", "another branch"
+            self._add(
+                "before", turn + 1, name, key, files=files, node=last.place.node, made_by="branch"
+            )
 
     def _before(self, place: SnapshotPlace) -> NodeId | None:
         """The last message before a turn."""

@@ -9,8 +9,7 @@ from typing import Final
 import anyio
 
 from weft.errors import WeftError
-from weft.evidence import Receipt
-from weft.evidence.bisection import BisectCheck, Bisection
+from weft.evidence import BisectCheck, Bisection, Receipt
 from weft.server.operation import (
     ApiCall,
     ApiOperation,
