@@ -134,6 +134,10 @@ demo-receipts: $(READY) ## Show what a model claims beside what was run; docs/im
 demo-goal: $(READY) ## Work for a goal turn after turn, through a kill; docs/images/demos
 	$(BIN)/python -m scripts.demos.goal --svg docs/images/demos/goal.svg
 
+.PHONY: demo-bisect
+demo-bisect: $(READY) ## Find which of forty turns broke a test; docs/images/demos
+	$(BIN)/python -m scripts.demos.bisect --svg docs/images/demos/bisect.svg
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench

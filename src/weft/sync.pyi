@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, Unpack
 
 from weft.api.branch_files import FileComparison, FileWeave
 from weft.api.decisions.project import DecisionFormat, WhyReport
+from weft.api.evidence.session_bisection import AskCopies
 from weft.api.fan import FanSummary
 from weft.api.fan.handle import FanCandidate
 from weft.api.file_changes import FileDifference, HunkOutcome, NetChange
@@ -50,7 +51,7 @@ from weft.events import (
     Todo,
     WaitSubject,
 )
-from weft.evidence import Receipt
+from weft.evidence import BisectCheck, Bisection, Receipt
 from weft.ids import NodeId, SessionId
 from weft.loom.branches.generation_events import GenerationEvent
 from weft.loom.loom_state import LoomState, ModelPrompt, TreeSettings
@@ -365,6 +366,17 @@ class Session:
     def touched_files(self) -> list[TouchedFile]: ...
     def differences(self) -> list[FileDifference]: ...
     def receipts(self, turn: str | int | None = None) -> tuple[Receipt, ...]: ...
+    def bisect(
+        self,
+        check: str,
+        good: str | int | None = None,
+        bad: str | int | None = None,
+        *,
+        jobs: int = 1,
+        timeout_seconds: float = 600.0,
+        in_copies: bool | AskCopies = False,
+        on_check: Callable[[BisectCheck], None] | None = None,
+    ) -> Bisection: ...
     def files_at(self, message: str | int) -> NodeFiles: ...
     def write_files(self, folder: str | PathLike[str], at: str | int) -> list[LeftOutFile]: ...
     def subscribe(

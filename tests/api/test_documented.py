@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,8 +58,16 @@ def test_every_error_is_documented() -> None:
     assert sorted(names - NAMED) == []
 
 
+def _case(example: Example) -> Any:
+    """An example; one that runs a check starts a process."""
+    marks = [pytest.mark.process] if ".bisect(" in example.code else []
+    return pytest.param(example, marks=marks, id=str(example))
+
+
 @pytest.mark.anyio
-@pytest.mark.parametrize("example", [*examples("api.md"), *examples("project.md")], ids=str)
+@pytest.mark.parametrize(
+    "example", [_case(each) for each in (*examples("api.md"), *examples("project.md"))]
+)
 async def test_the_examples_work(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -184,6 +184,7 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "files_at",
             "differences",
             "receipts",
+            "bisect",
             "waits",
             "join",
             "list_agents",

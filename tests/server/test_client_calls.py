@@ -99,6 +99,7 @@ USES: dict[str, Use] = {
     "list_skills": lambda s: _equal(s.list_skills(), ([], [])),
     "load_session": lambda s: s.load_session(s.id),
     "messages": lambda s: _length(s.messages(), 2),
+    "bisect": lambda s: _outcome(s.bisect("true", in_copies=True), "nothing"),
     "receipts": lambda s: _equal(s.receipts(), ()),
     "differences": lambda s: _equal(s.differences(), []),
     "goal": lambda s: _equal(s.goal(), None),
@@ -174,6 +175,10 @@ async def _equal(call: Awaitable[Any], expected: object) -> None:
 
 async def _has(call: Awaitable[Any], item: object) -> None:
     assert item in await call
+
+
+async def _outcome(call: Awaitable[Any], outcome: str) -> None:
+    assert (await call).outcome == outcome
 
 
 async def _length(call: Awaitable[Any], length: int) -> None:

@@ -41,6 +41,7 @@ CLAIMS: Mapping[str, str] = {
         "commands",
         "shells",
         "snapshots",
+        "bisect",
         "waits",
         "goals",
         "branches",

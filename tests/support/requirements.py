@@ -442,6 +442,9 @@ ROWS: dict[str, Requirement] = {
     "session:receipts": Requirement(
         "Each claim of an answer beside what was run: green, grey or amber.", "signature 6"
     ),
+    "session:bisect": Requirement(
+        "The turn, the call or the user's own change at which a check began to fail.", "signature 4"
+    ),
     "session:schedule": Requirement(
         "A prompt is sent at a time, once for each round, with what the user gave to it.",
         "api 4c",

@@ -35,9 +35,10 @@ from weft.store import Draft, Store
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
+    from weft.api.evidence.session_bisection import AskCopies
     from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
-    from weft.evidence import Receipt
+    from weft.evidence import BisectCheck, Bisection, Receipt
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
     from weft.runtime.snapshots.node_files import NodeFiles
@@ -174,6 +175,45 @@ class InspectionCalls(SessionBase):
         state = (await self._port()).state
         node = state.tree.head if turn is None else node_at(state, turn)
         return await session_receipts(self, node, state)
+
+    async def bisect(
+        self,
+        check: str,
+        good: str | int | None = None,
+        bad: str | int | None = None,
+        *,
+        jobs: int = 1,
+        timeout_seconds: float = 600.0,
+        in_copies: bool | AskCopies = False,
+        on_check: Callable[[BisectCheck], None] | None = None,
+    ) -> Bisection:
+        """Find the turn at which a check began to fail: a shell command, run on the files of some
+        turns of the present line, each in an overlay of its own that is thrown away.
+
+        0 is good, 125 says that these files cannot be judged; 126, 127, a signal and a time-out are
+        no verdict, all else is bad.  `good` and `bad` are turns by their numbers, or messages by
+        their ids; without them, before the first turn and the files as they are now.  Ignored files
+        are today's.  `on_check` is told of each check.  Where there are no overlays, the checks run
+        in copies, outside the sandbox, with `in_copies` alone; a function is asked, with the reason
+        why there are none.  No model is asked, nothing goes on
+        record, and a cancel leaves nothing.
+
+        Raises:
+            UsageError: the files are not known, an end is no turn, or there is no place for the
+                checks.
+        """
+        from weft.api.evidence.session_bisection import BisectRequest, session_bisection
+
+        asked = BisectRequest(
+            check,
+            good,
+            bad,
+            jobs=jobs,
+            timeout_seconds=timeout_seconds,
+            in_copies=in_copies,
+            on_check=on_check,
+        )
+        return await session_bisection(self, (await self._port()).state, asked)
 
     async def files_at(self, message: str | int) -> NodeFiles:
         """The project's files as they were when a message (its id, or its index in `get_history()`)

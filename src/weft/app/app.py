@@ -918,6 +918,11 @@ class App:
             from weft.runtime.fan.stored_fans import settle_fans  # few starts have any
 
             await settle_fans(self._host)
+        if _has_any(self.places.sandbox / "bisect"):
+            from weft.runtime.bisect.check_ground import bisect_places, sweep_places  # the same
+
+            # What a killed process left; the places of those that live are locked.
+            await anyio.to_thread.run_sync(sweep_places, bisect_places(self._shared))
         if self._store.liveness == "time":
             from weft.runtime.ports.lease_guard import guard_leases  # only over a network
 

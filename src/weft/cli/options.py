@@ -636,6 +636,37 @@ VERBS: tuple[CommandSpec, ...] = (
         (JSON,),
     ),
     CommandSpec(
+        "bisect",
+        "Find the turn at which a check began to fail: it runs on the files of some turns, in "
+        "overlays that leave nothing; the newest session without an ID",
+        "[ID] -- CMD",
+        (
+            CommandOption(
+                ("--good",),
+                "A turn after which it passed, by its number or a message of it; without it, "
+                "before the first.",
+                "text",
+                "TURN",
+            ),
+            CommandOption(
+                ("--bad",),
+                "A turn after which it failed; without it, the files as they are now.",
+                "text",
+                "TURN",
+            ),
+            CommandOption(("--jobs",), "Checks that run at once; 1 without it.", "whole", "N"),
+            CommandOption(
+                ("--timeout",), "How long one check may take; 600 without it.", "number", "SECONDS"
+            ),
+            CommandOption(("--note",), "Note what was found as an observation."),
+            CommandOption(
+                ("--yes",),
+                "Without overlays, run the checks in copies, outside the sandbox.",
+            ),
+            JSON,
+        ),
+    ),
+    CommandSpec(
         "memory",
         "Show what is remembered for this project and for every one; add, edit, forget",
         options=(JSON,),

@@ -20,13 +20,22 @@ _VERB_NAMES = tuple(verb.name for verb in VERBS)
 class ParsedArguments:
     """What was asked for."""
 
-    __slots__ = ("values", "verb", "words")
+    __slots__ = ("literal", "values", "verb", "words")
 
-    def __init__(self, verb: str, words: tuple[str, ...], values: dict[str, Any]) -> None:
-        """`verb`: `""` is the chat; `session list` and the like are named in full."""
+    def __init__(
+        self,
+        verb: str,
+        words: tuple[str, ...],
+        values: dict[str, Any],
+        literal: tuple[str, ...] = (),
+    ) -> None:
+        """`verb`: `""` is the chat; `session list` and the like are named in full.  `literal` are
+        those of the words that stand behind `--`.
+        """
         self.verb = verb
         self.words = words
         self.values = values
+        self.literal = literal
 
     def flag(self, key: str) -> bool:
         """True when the flag was given."""
@@ -63,6 +72,7 @@ def parse(argv: list[str]) -> ParsedArguments:
     reader = _Reader(argv, of_run)
     verb: CommandSpec | None = None
     named: list[str] = []
+    literal = 0
     while (word := reader.next_word()) is not None:
         # A command is only a command as the first word, and never after `-p` or `--`: `weft -p
         # session` asks about sessions.
@@ -80,11 +90,13 @@ def parse(argv: list[str]) -> ParsedArguments:
             if verb is None:
                 _check_spelling(word, reader.follows)
         reader.words.append(word)
+        literal += reader.is_literal
     name = _full_name(verb, named, reader)
     _check_words(verb, name, reader.words)
     allowed = of_run if verb is None or verb.is_run else options_of(verb)
     _check_values(reader.values, allowed, name)
-    return ParsedArguments(name, tuple(reader.words), reader.values)
+    words = tuple(reader.words)
+    return ParsedArguments(name, words, reader.values, words[len(words) - literal :])
 
 
 def _run_options(argv: list[str]) -> tuple[CommandOption, ...]:

@@ -1,7 +1,8 @@
 """Evidence: what a session's facts say about what its model claims.  Pure.
 
 Which commands run tests, builds and checks (`command_kinds`), what the calls of messages show
-(`command_runs`), what an answer claims (`claims`), and each claim beside the record (`receipts`).
+(`command_runs`), what an answer claims (`claims`), and each claim beside the record (`receipts`);
+the search for the state of the files at which a check began to fail (`bisection`).
 It reads messages that it is handed, asks no model and knows no session, store or screen.
 """
 
@@ -14,12 +15,24 @@ from weft.evidence.claim_hints import may_claim
 from weft.evidence.receipt import ClaimKind, Receipt, ReceiptColor
 
 if TYPE_CHECKING:  # their expressions take milliseconds, and few answers claim anything
+    from weft.evidence.bisection import (
+        BisectCheck,
+        Bisection,
+        BisectState,
+        BreakingCall,
+        BreakingDecision,
+    )
     from weft.evidence.claims import AnswerClaim, claims_in
     from weft.evidence.command_runs import CommandRun, EvidenceRuns, MessageCalls, runs_of
     from weft.evidence.receipts import judged_claims
 
 __all__ = [
     "AnswerClaim",
+    "BisectCheck",
+    "BisectState",
+    "Bisection",
+    "BreakingCall",
+    "BreakingDecision",
     "ClaimKind",
     "CommandRun",
     "EvidenceRuns",
@@ -33,6 +46,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BisectCheck": "bisection",
+    "Bisection": "bisection",
+    "BisectState": "bisection",
+    "BreakingCall": "bisection",
+    "BreakingDecision": "bisection",
     "AnswerClaim": "claims",
     "claims_in": "claims",
     "CommandRun": "command_runs",

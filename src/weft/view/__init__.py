@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from weft.view.bisection_text import bisection_rows, check_line
     from weft.view.blocks import (
         AgentEnd,
         AgentsCard,
@@ -114,8 +115,10 @@ __all__ = [
     "ViewBlock",
     "WaitNotice",
     "agent_status",
+    "bisection_rows",
     "changed_paths",
     "chat_sentence",
+    "check_line",
     "checked_text",
     "command_row",
     "count_of",
@@ -184,6 +187,8 @@ _HOMES = {
     "step_title": "plan_steps",
     "steps_of": "plan_steps",
     "changed_paths": "rewind_text",
+    "bisection_rows": "bisection_text",
+    "check_line": "bisection_text",
     "receipt_note": "receipt_text",
     "receipt_rows": "receipt_text",
     "receipt_summary": "receipt_text",

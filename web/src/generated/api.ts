@@ -99,6 +99,53 @@ export interface BackgroundWork {
 }
 /** A file as a base has it. */
 export type BaseFile = [number, string];
+/** A check, and the turns between which it began to fail. */
+export interface BisectBody {
+  input_id?: string | null;
+  check: string;
+  good?: string | number | null;
+  bad?: string | number | null;
+  jobs?: number;
+  timeout_seconds?: number;
+  in_copies?: boolean;
+}
+/** One run of the check. */
+export interface BisectCheck {
+  state: number;
+  name: string;
+  verdict: "bad" | "good" | "none";
+  exit_code?: number | null;
+  seconds?: number;
+  detail?: string;
+  output?: string;
+  is_again?: boolean;
+  call?: string | null;
+}
+/** The project's files at one moment of a session's line. */
+export interface BisectState {
+  index: number;
+  kind: string;
+  turn: number;
+  name: string;
+  node?: string | null;
+  made_by?: string;
+  why?: string;
+}
+/** What a bisection found. */
+export interface Bisection {
+  check: string;
+  outcome: string;
+  sentence: string;
+  good?: BisectState | null;
+  bad?: BisectState | null;
+  paths?: string[];
+  calls?: BreakingCall[];
+  decisions?: BreakingDecision[];
+  branch_at?: string | null;
+  checks?: BisectCheck[];
+  states?: BisectState[];
+  notes?: string[];
+}
 /** A named line of the conversation. */
 export interface Branch {
   name: string;
@@ -148,6 +195,22 @@ export interface BranchFile {
 export interface BranchesQuery {
   first: string;
   second: string;
+}
+/** A call of the turn that was found, with what it changed. */
+export interface BreakingCall {
+  tool_name: string;
+  target: string;
+  paths: string[];
+  call_uid?: string | null;
+  node?: string | null;
+  reason?: string;
+  is_by_user?: boolean;
+}
+/** A decision on record that was taken in the turn that was found. */
+export interface BreakingDecision {
+  id: string;
+  title: string;
+  reason?: string;
 }
 /** What a session may cost. */
 export interface BudgetBody {
@@ -2108,6 +2171,8 @@ export interface Operations {
   get_available_models: { path: { id: string }; answer: ModelInfo[] };
   /** What the answer of a turn claims, beside what is on record. */
   receipts: { path: { id: string }; query?: { turn?: string | null }; answer: Receipt[] };
+  /** The turn at which a check began to fail; as events where those are accepted. */
+  bisect: { path: { id: string }; body: BisectBody; answer: Bisection };
   /** Send a message and wait for the end of its turn. */
   send_message: { path: { id: string }; body: MessageBody; answer: Result };
   /** Send a message; the answer comes as soon as it is durable. */
@@ -2500,6 +2565,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   list_agents: ["GET", "/api/sessions/{id}/agents"],
   get_available_models: ["GET", "/api/sessions/{id}/models"],
   receipts: ["GET", "/api/sessions/{id}/receipts"],
+  bisect: ["POST", "/api/sessions/{id}/bisect"],
   send_message: ["POST", "/api/sessions/{id}/message"],
   send_prompt: ["POST", "/api/sessions/{id}/prompt"],
   queue_steering: ["POST", "/api/sessions/{id}/steer"],

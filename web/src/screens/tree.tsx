@@ -13,6 +13,7 @@ import { timeOf } from "../thread/bar.tsx";
 import type { RewindItem, RewindPlan } from "../types.ts";
 import { Button, Check, Chip, Empty, Filter, Key, PathName, Segments, Stat } from "../ui/controls.tsx";
 import { Icon, Mark, type MarkName } from "../ui/icons.tsx";
+import { Bisect, Verdict } from "./bisect.tsx";
 import { busy } from "./composer.tsx";
 import { changed } from "./panel.tsx";
 
@@ -85,7 +86,7 @@ export function Tree(): JSX.Element {
         </div>
         <List known={known} chosen={key} choose={choose} view={view.value} />
       </div>
-      {turn ? <TurnPanel known={known} turn={turn} key={turn.key} /> : null}
+      {turn ? <TurnPanel known={known} turn={turn} key={turn.key} choose={choose} /> : null}
     </div>
   );
 }
@@ -326,6 +327,7 @@ function TurnRow({ turnKey, known, top, left, lane, isChosen, choose }: { turnKe
       <span class="words">{turn.prompt || "…"}</span>
       {isTip.map((name) => <Chip key={name} tone={isHead && name === known.headBranch ? "accent" : undefined}>{name}</Chip>)}
       {names.map((name) => <Chip key={name} icon="mark">{name}</Chip>)}
+      {onLine ? <Verdict turn={turn.depth + 1} /> : null}
       <span class="note">{turn.isPartial ? "interrupted" : turn.isAgain ? "answered again" : marked.value === turnKey ? "marked to compare" : ""}</span>
       <span class="push" />
       <span class="cell wide"><Stat added={fact?.added ?? 0} removed={fact?.removed ?? 0} /></span>
@@ -355,7 +357,7 @@ function Checkpoint({ id }: { id: string }): JSX.Element {
 
 const ACTS: Record<RewindItem["action"], string> = { restore: "back to what it was", delete: "made later, removed", recreate: "removed later, made again", conflict: "changed by you since: left alone", unavailable: "what it was is gone: left alone", unchanged: "as it was already" };
 
-function TurnPanel({ known, turn }: { known: TurnTree; turn: Turn }): JSX.Element {
+function TurnPanel({ known, turn, choose }: { known: TurnTree; turn: Turn; choose: (key: string) => void }): JSX.Element {
   const conversation = useSignal(true);
   const files = useSignal(true);
   const plan = useSignal<RewindPlan | null>(null);
@@ -422,6 +424,7 @@ function TurnPanel({ known, turn }: { known: TurnTree; turn: Turn }): JSX.Elemen
           </div>
         )}
         <div class="line"><Button kind="quiet" small onClick={() => compare(known, turn.key)}>{marked.value && marked.value !== turn.key ? "Compare with the marked one" : "Mark to compare"}</Button>{isHead ? <Checkpoint id={state?.id ?? ""} /> : null}</div>
+        <Bisect choose={(found) => choose(known.turnOf.get(found) ?? found)} />
         <p class="dim">Nothing is lost. A rewind can itself be undone.</p>
       </div>
     </aside>

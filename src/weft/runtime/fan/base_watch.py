@@ -50,6 +50,11 @@ class BaseWatch:
         self._watch: ProjectWatch | None = None
         self._pinning = anyio.Lock()
 
+    @property
+    def changed(self) -> Set[str]:
+        """The paths that are other than the base by now."""
+        return self._changed
+
     async def start(self) -> None:
         """Begin to watch.  Call it before the first candidate is opened."""
         self._known = await self._base.paths()

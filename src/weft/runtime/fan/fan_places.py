@@ -33,10 +33,11 @@ class FanPlaces:
         folder: str,
         *,
         most_bytes: int = MOST_BYTES,
+        kind: str = _FANS,
     ) -> None:
-        """`folder` is the sandbox's own."""
+        """`folder` is the sandbox's own; `kind` is the folder in it that the places lie in."""
         self._sandbox = sandbox
-        self._base = f"{os.path.realpath(folder)}/{_FANS}"
+        self._base = f"{os.path.realpath(folder)}/{kind}"
         self._most_bytes = most_bytes
 
     async def why_not(self, root: str) -> str:

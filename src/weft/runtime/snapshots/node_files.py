@@ -140,6 +140,23 @@ async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles
     origin = moments.origin()
     facts = await read_places(moments.places, store)
     changed = moments.changed(facts[place] for place in moments.places)
+    return await snapshot_files(origin, state, store, changed, is_of_turn=moments.is_exact)
+
+
+async def snapshot_files(
+    origin: SnapshotPlace,
+    state: SessionState,
+    store: Store,
+    changed: Mapping[str, tuple[FileSide, str]],
+    *,
+    is_of_turn: bool = True,
+) -> NodeFiles:
+    """The files of a snapshot that has a tree, with these paths otherwise: what each was, and why
+    its content was not kept.
+
+    Raises:
+        Corrupt: its tree cannot be read.
+    """
     assert origin.tree is not None
     try:
         base = await files_of(origin.tree, store.blob)
@@ -155,7 +172,7 @@ async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles
         for path, each in files.items()
         if each.why
     )
-    why = _why_inexact(missed, is_of_turn=moments.is_exact)
+    why = _why_inexact(missed, is_of_turn=is_of_turn)
     return NodeFiles(files=files, tree=origin.tree, is_exact=not why, why=why, left_out=missed)
 
 

@@ -22,6 +22,7 @@ from weft.api import (
 )
 from weft.errors import UsageError
 from weft.events import PermissionAction, Replaced, Status
+from weft.evidence import BisectCheck, Bisection
 from weft.ids import SessionId
 from weft.messages import Content
 from weft.server.client.remote_events import LiveChoice, RemoteEvents, RemoteJoined
@@ -108,6 +109,25 @@ class RemoteSession:
             call.operation, call.path, body=call.body, query=call.query, nulls=call.nulls
         )
         return call.answer(answer)
+
+    async def bisect(
+        self,
+        check: str,
+        good: str | int | None = None,
+        bad: str | int | None = None,
+        *,
+        on_check: Callable[[BisectCheck], None] | None = None,
+        **options: Any,
+    ) -> Bisection:
+        """As `Session.bisect`: the checks are told when all have ended, and no user is asked on
+        the server's machine.
+        """
+        if callable(options.get("in_copies")):
+            options["in_copies"] = False
+        found: Bisection = await self._same("bisect", check, good, bad, **options)
+        for each in found.checks if on_check is not None else ():
+            on_check(each)
+        return found
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """Every other call of a session: `usage()`, `set_model("…")`."""

@@ -2,16 +2,72 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from weft.evidence import Receipt
-from weft.server.operation import ApiOperation, QueryFields, session_call
+import anyio
+
+from weft.errors import WeftError
+from weft.evidence import BisectCheck, Bisection, Receipt
+from weft.server.operation import (
+    ApiCall,
+    ApiOperation,
+    ChangeBody,
+    QueryFields,
+    given,
+    session_call,
+)
+from weft.server.routes.queries import failed
+from weft.server.sse import EventResponse, piece_of
 
 
 class TurnQuery(QueryFields, frozen=True, kw_only=True):
     """A turn, by one of its messages; without it, the last."""
 
     turn: str | None = None
+
+
+class BisectBody(ChangeBody, frozen=True, kw_only=True):
+    """A check, and the turns between which it began to fail."""
+
+    check: str
+    good: str | int | None = None
+    bad: str | int | None = None
+    jobs: int = 1
+    timeout_seconds: float = 600.0
+    in_copies: bool = False
+    """Run it in copies, outside the sandbox, where there are no overlays."""
+
+
+async def _bisect(call: ApiCall) -> Bisection | EventResponse:
+    session, fields = await call.session(), given(call.body, "input_id")
+    if not call.wants_events:
+        return await session.bisect(**fields)
+
+    async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
+        del lost  # there is an event for each check, and they wait
+        send, receive = anyio.create_memory_object_stream[bytes](math.inf)
+
+        def told(check: BisectCheck) -> None:
+            send.send_nowait(piece_of(check, event="check"))
+
+        async def run() -> None:
+            with send:
+                try:
+                    found = await session.bisect(**fields, on_check=told)
+                    send.send_nowait(piece_of(found, event="bisection"))
+                except WeftError as error:
+                    send.send_nowait(failed(error))
+
+        # Read and closed by one task: a reader that goes takes the checks along.
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            with receive:
+                async for piece in receive:
+                    yield piece
+
+    return EventResponse(pieces, call.parts.relays.is_closing)
 
 
 EVIDENCE: Final[tuple[ApiOperation, ...]] = (
@@ -22,5 +78,17 @@ EVIDENCE: Final[tuple[ApiOperation, ...]] = (
         "What the answer of a turn claims, beside what is on record.",
         query=TurnQuery,
         answer=tuple[Receipt, ...],
+    ),
+    ApiOperation(
+        method="POST",
+        path="/sessions/{id}/bisect",
+        name="bisect",
+        says="The turn at which a check began to fail; as events where those are accepted.",
+        run=_bisect,
+        body=BisectBody,
+        answer=Bisection,
+        streams=True,
+        calls=("session.bisect",),
+        remembers=False,
     ),
 )

@@ -45,6 +45,7 @@ class ChatCommands(CommandGroup):
         if not self._known:
             # With the first command, not with the chat: they cost start-up time.
             from weft.cli.chat.commands.decision_commands import DecisionCommands
+            from weft.cli.chat.commands.evidence.bisect_commands import BisectCommands
             from weft.cli.chat.commands.fan_commands import FanCommands
             from weft.cli.chat.commands.memory_commands import MemoryCommands
             from weft.cli.chat.commands.model_commands import ModelCommands
@@ -72,6 +73,7 @@ class ChatCommands(CommandGroup):
                 PermissionCommands(chat),
                 McpCommands(chat),
                 DecisionCommands(chat),
+                BisectCommands(chat),
                 FanCommands(chat),
             )
             for group in (self, *groups):

@@ -1,0 +1,1 @@
+"""The chat's commands for what the log of a session proves."""

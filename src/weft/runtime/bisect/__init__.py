@@ -1,0 +1,3 @@
+"""Bisections: a check on the project's files at each state of a session's line, in overlays that
+leave nothing.
+"""
