@@ -9,6 +9,7 @@ subdomains too, and every address in which the name stands anywhere when it is w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -53,7 +54,7 @@ def plain_host(text: str) -> str:
     """
     lower = text.lower()
     if lower.startswith("["):
-        return _plain_number(lower[1:-1]) if lower.endswith("]") else ""
+        return _plain_number(lower[1:-1]) if lower.endswith("]") and ":" in lower else ""
     name = lower.removesuffix(".")
     if _NUMBER.fullmatch(name):
         return _plain_number(name)
@@ -126,3 +127,9 @@ def domain_fits(address: str, pattern: str, *, restricts: bool) -> bool:
     if wanted.port is not None and wanted.port != int(plain[3] or _WEB_PORTS[plain[1].lower()]):
         return False
     return wanted.covers(host, restricts=restricts)
+
+
+def allowed_domains(patterns: Iterable[str]) -> tuple[str, ...]:
+    """The domains that patterns of rules name, for people and models to read."""
+    read = (pattern.strip() for pattern in patterns)
+    return tuple(dict.fromkeys(each[len(KEY) :] for each in read if read_domain(each)))

@@ -572,6 +572,9 @@ class CellInit:
         """The keeper's own view of the disk."""
         self._network = -1
         """The keeper's own network, while the cell is in another."""
+        self._stays_apart = False
+        """Each of its views has a network of its own.  The keeper's belongs to a user namespace
+        above ours, so that nobody here may go back to it."""
         self._view: MountView | JoinedView | None = None
 
     def live(self) -> None:
@@ -625,8 +628,10 @@ class CellInit:
     def _make(self, plan: KeeperMountPlan) -> None:
         flags = CLONE_NEWNS | CLONE_NEWIPC
         if plan.has_own_network:
-            self._network = os.open("/proc/self/ns/net", os.O_RDONLY)
             flags |= CLONE_NEWNET
+            self._stays_apart = True
+        elif self._stays_apart:
+            raise KeeperFailure("no way back to the network of all cells", 0)
         own_call("unshare", self._config.password, flags)
         if plan.has_own_network:
             raise_loopback()
