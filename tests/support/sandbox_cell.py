@@ -7,13 +7,15 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from weft.workspace.egress.egress_proxy import EgressProxy
+from weft.workspace.egress.proxy_variables import proxy_variables
 from weft.workspace.sandbox import keeper as sandbox_keeper
 from weft.workspace.sandbox.client import (
     KEEPER,
@@ -24,6 +26,7 @@ from weft.workspace.sandbox.client import (
     SandboxUnavailable,
     keeper_command,
 )
+from weft.workspace.sandbox.machine import PROXY_PORT
 from weft.workspace.sandbox.seccomp import program
 
 PATIENCE = 20
@@ -67,8 +70,12 @@ class SandboxCell:
         hidden: tuple[str, ...] = (),
         hidden_late: tuple[str, ...] = (),
         temporary: tuple[tuple[str, str], ...] = (),
+        reaching: EgressProxy | None = None,
     ) -> int | None:
-        """Run a program to its end; returns its status, and leaves what it printed in `output`."""
+        """Run a program to its end; returns its status, and leaves what it printed in `output`.
+
+        `reaching` is the proxy that serves it, in a network of its own.
+        """
         self._count += 1
         work = self.scratch / str(self._count) / "work"
         for folder in (self.upper, work):
@@ -91,13 +98,25 @@ class SandboxCell:
                     temporary=temporary,
                     empty_file=str(self.scratch / "unreadable"),
                     hidden=hidden,
+                    has_own_network=reaching is not None,
+                    port=PROXY_PORT if reaching is not None else 0,
                 )
             )
-            run = cell.run(
-                ExecRequest(argv=argv, cwd=str(self.project), hidden=hidden_late), descriptors
-            )
-            with anyio.fail_after(PATIENCE):
-                await run.ended.wait()
+            variables = {} if reaching is None else proxy_variables({})
+            async with AsyncExitStack() as stack:
+                group = await stack.enter_async_context(anyio.create_task_group())
+                if reaching is not None:
+                    listener = stack.enter_context(closing(await cell.listener()))
+                    group.start_soon(reaching.serve, listener)
+                stack.callback(group.cancel_scope.cancel)
+                run = cell.run(
+                    ExecRequest(
+                        argv=argv, cwd=str(self.project), environ=variables, hidden=hidden_late
+                    ),
+                    descriptors,
+                )
+                with anyio.fail_after(PATIENCE):
+                    await run.ended.wait()
             cell.close()
             self.output = os.pread(captured, 100_000, 0).decode(errors="replace")
             if run.stage:

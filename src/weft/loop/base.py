@@ -222,6 +222,12 @@ class PermissionGate(Protocol):
         return ()
 
     @property
+    def network_rules(self) -> tuple[PermissionRule, ...]:
+        """The rules that say which hosts commands in the sandbox may reach; none where none
+        allows any."""
+        return ()
+
+    @property
     def reads_lines(self) -> bool:
         """False when no word of a command could change what is decided."""
         return True

@@ -481,7 +481,7 @@ class ToolCallBatch:
                     "Denied: only the user can let a command out of the sandbox, "
                     "and this session asks no one.",
                 )
-            case "yes" if ready.prepared.action.exposes or ready.prepared.action.unfamiliar:
+            case "yes" if _is_the_users(ready, decision):
                 return self._denied(
                     ready,
                     f"Denied: {decision.reason}; only the user can allow it, "
@@ -785,6 +785,14 @@ async def run_one(
     batch = ToolCallBatch(environment, pending, node, driver)
     await batch.run((call,))
     return batch.end_of(call.call_uid)
+
+
+def _is_the_users(ready: ReadyCall, decision: PolicyDecision) -> bool:
+    """Whether only the user can answer, and nobody who says yes to everything."""
+    action = ready.prepared.action
+    # Hosts that a rule allows need no answer, so a question about them is about something else.
+    asks_hosts = bool(action.hosts) and decision.is_firm
+    return bool(action.exposes or action.unfamiliar) or asks_hosts
 
 
 def stopped(

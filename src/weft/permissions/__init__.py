@@ -20,6 +20,7 @@ from weft.permissions.policy import (
     ToolAction,
     Verdict,
     grant_pattern,
+    names_tool,
 )
 from weft.permissions.protected import (
     is_changed_by_hand,
@@ -78,6 +79,7 @@ __all__ = [
     "is_git_record",
     "is_protected",
     "judge_line",
+    "names_tool",
     "our_tool_name",
     "problem_of",
     "protected_below",

@@ -48,6 +48,8 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """A command that is to run outside the sandbox that there is: only the user can allow that."""
     goes_on: bool = False
     """A command that goes on in the background, and whose changes are not dropped with it."""
+    hosts: tuple[str, ...] = ()
+    """Of a command in the sandbox: hosts that it asks to reach, `pypi.org` or `localhost:8080`."""
     line: str = ""
     """Of a command: the line for bash, which is parsed and judged command by command; empty where
     it is no line for bash, and only the very same text is known."""
@@ -95,7 +97,7 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_delicate(self) -> bool:
         """True when a permission has to name exactly this."""
-        is_told = self.escapes or bool(self.exposes or self.unfamiliar)
+        is_told = self.escapes or bool(self.exposes or self.unfamiliar or self.hosts)
         return is_told or (self.protected and self.has_effect)
 
 

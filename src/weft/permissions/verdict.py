@@ -47,6 +47,8 @@ def decide(
         judged = [decide(part, mode=mode, rules=rules, grants=grants) for part in action.parts]
         # Of two that ask, the one that only the user can answer counts.
         return max(judged, key=lambda each: (SEVERITY[each.verdict], each.is_firm))
+    if action.hosts:
+        action = _with_hosts_to_ask(action, rules)
     # Reading a line takes longer than all the rest, and nothing is said of it here.
     is_read = bool(rules) or mode != "bypass"
     line = judge_line(action, rules) if is_read else None
@@ -79,6 +81,23 @@ def decide(
         return PolicyDecision("allow", "you allowed it before", by="grant", text=exactly)
     is_firm = "ask" in verdicts or action.is_delicate
     return PolicyDecision("ask", strictest.reason, is_firm)
+
+
+def _with_hosts_to_ask(action: ToolAction, rules: tuple[PermissionRule, ...]) -> ToolAction:
+    """The action with only those of its hosts that no rule allows; denied for one that a rule
+    denies."""
+    from weft.permissions.network_rules import NetworkRules, read_host  # few commands name any
+
+    network, asked = NetworkRules(rules), []
+    for text in action.hosts:
+        named = read_host(text)
+        found = network.decide(named.host, named.port or 443) if named is not None else None
+        if found is None or found.verdict == "deny":
+            why = "it is no host" if found is None else found.reason
+            return msgspec.structs.replace(action, refused=f"it would reach {text}, and {why}")
+        if found.verdict == "ask":
+            asked.append(text)
+    return msgspec.structs.replace(action, hosts=tuple(asked))
 
 
 def judge_line(action: ToolAction, rules: Iterable[PermissionRule]) -> LineJudgement | None:
@@ -183,7 +202,7 @@ def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) ->
 def _by_mode(action: ToolAction, mode: Mode, *, only_reads: bool = False) -> PolicyDecision:
     """What the mode alone says."""
     if mode == "plan" and action.has_effect:
-        if only_reads and not action.outside and _drops_changes(action):
+        if only_reads and not action.outside and not action.hosts and _drops_changes(action):
             return PolicyDecision("allow", "it only reads, in the sandbox")
         return PolicyDecision("deny", "plan mode changes nothing; switch to another mode to act")
     # The order of these checks is the policy. What leaves the sandbox comes before bypass, which
@@ -191,10 +210,14 @@ def _by_mode(action: ToolAction, mode: Mode, *, only_reads: bool = False) -> Pol
     # to the model.
     if mode == "bypass" and action.escapes:
         return PolicyDecision("deny", "bypass mode never asks, so no command may leave the sandbox")
+    if mode == "bypass" and action.hosts:
+        return PolicyDecision("deny", f"bypass mode never asks: {_needed_rules(action)}")
     if mode == "bypass":
         return PolicyDecision("allow", "bypass mode never asks")
     if action.escapes:
         return PolicyDecision("ask", "it would run outside the sandbox")
+    if action.hosts:
+        return PolicyDecision("ask", f"it would reach {', '.join(action.hosts)}")
     if action.outside:
         return PolicyDecision("ask", f"{action.target} is outside the project")
     if action.protected and action.has_effect:
@@ -209,6 +232,11 @@ def _by_mode(action: ToolAction, mode: Mode, *, only_reads: bool = False) -> Pol
     if only_reads and _drops_changes(action):
         return PolicyDecision("allow", "it only reads, in the sandbox")
     return PolicyDecision("ask", "")
+
+
+def _needed_rules(action: ToolAction) -> str:
+    rules = " and ".join(f"`fetch(domain:{host})`" for host in action.hosts)
+    return f"to reach {', '.join(action.hosts)} takes the rule {rules}"
 
 
 def _drops_changes(action: ToolAction) -> bool:

@@ -65,12 +65,17 @@ _ASK: Final = "may ask the user for permission first"
 _NO_USER: Final = "that would need permission are denied: no user is there to ask"
 
 
+_MOST_HOSTS: Final = 30
+
+
 class SandboxTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What the settings say of the sandbox for commands."""
 
     is_on: bool
     network: bool = False
     unix_sockets: bool = False
+    hosts: tuple[str, ...] = ()
+    """What rules let commands reach, as they name it: `*.example.org`, `localhost:8080`."""
 
 
 class SessionSurroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +145,8 @@ def sandbox_sentence(terms: SandboxTerms, *, has_user: bool) -> str:
     if not terms.is_on:
         return "Sandbox: none. Commands run with all rights of the user."
     sockets = "" if terms.unix_sockets else ", no unix sockets"
-    network = "the network" if terms.network else f"no network{sockets}"
+    reached = f" but {_hosts(terms.hosts)} (by the proxy in HTTPS_PROXY)" if terms.hosts else ""
+    network = "the network" if terms.network else f"no network{reached}{sockets}"
     said = (
         "Sandbox: commands can write only in the project and in temporary folders; files with "
         f"secrets are hidden from them; they have {network}."
@@ -150,6 +156,11 @@ def sandbox_sentence(terms: SandboxTerms, *, has_user: bool) -> str:
     return (
         f"{said} One that cannot work there can be run with outside_sandbox, which asks the user."
     )
+
+
+def _hosts(hosts: tuple[str, ...]) -> str:
+    more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
+    return f"{', '.join(hosts[:_MOST_HOSTS])}{more}"
 
 
 def repository_sentences(project: str) -> tuple[str, str]:

@@ -779,6 +779,7 @@ class SessionRegistry:
             store.blob,
             has_user=self._asking.get(session_id, "wait") != "no",
             read_rules=lambda: self._read_rules_of(session_id, project_path),
+            network_rules=lambda: self._network_rules_of(session_id),
             decisions=decisions,
         )
 
@@ -932,6 +933,10 @@ class SessionRegistry:
     def _read_rules_of(self, session_id: SessionId, project_path: str) -> Sequence[PermissionRule]:
         port = self.running(session_id)
         return self.stored_read_rules(project_path) if port is None else self.read_rules(port)
+
+    def _network_rules_of(self, session_id: SessionId) -> Sequence[PermissionRule]:
+        port = self.running(session_id)
+        return port.actor.gate.network_rules if isinstance(port, LocalPort) else ()
 
     def stored_read_rules(self, project_path: str) -> Sequence[PermissionRule]:
         """The rules that hold for every session on a project, open or not."""

@@ -22,6 +22,7 @@ from weft.permissions import (
     PolicyDecision,
     ToolAction,
     decide,
+    names_tool,
 )
 from weft.session.unattended_seal import (
     goal_words,
@@ -131,6 +132,11 @@ class SessionPermissionGate(PermissionGate):
             for rule in self._all_rules
             if rule.verdict != "allow" and rule.pattern and rule.tool == "read"
         )
+
+    @property
+    def network_rules(self) -> tuple[PermissionRule, ...]:
+        # Of tools, too, whose names have a `*`: `deny *` denies this.
+        return tuple(rule for rule in self._all_rules if names_tool(rule.tool, "fetch"))
 
     @property
     def reads_lines(self) -> bool:

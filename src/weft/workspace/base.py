@@ -103,6 +103,9 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute paths that it must not see, besides those that no command sees; only a sandbox can
     hide them.
     """
+    hosts: tuple[str, ...] = ()
+    """Hosts that it may reach from the sandbox (`pypi.org`, `localhost:8080`), for the user allowed
+    them for this run; besides those that rules allow."""
     label: str = ""
     """The id of the call it runs for, by which what a crash left of it is found."""
     errors_apart: bool = False

@@ -14,6 +14,7 @@ export interface AskedFact {
 
 const OUTSIDE = "# outside the sandbox\n";
 const INSIDE = "# not outside the sandbox\n";
+const REACHES = "# may reach ";
 const BARE = "# without a sandbox: ";
 const STAYS = "# goes on in the background";
 /** Programs whose second word says what they do. */
@@ -29,7 +30,10 @@ export function asked(request: PermissionRequest): { text: string; remarks: stri
   if (request.tool_name !== "shell" || !target || !preview.endsWith(target)) return { text: preview, remarks: [] };
   const remarks = preview.slice(0, preview.length - target.length).split("\n").filter(Boolean);
   if (target.startsWith(OUTSIDE)) return { text: target.slice(OUTSIDE.length), remarks: [...remarks, OUTSIDE.trim()] };
-  return { text: target.startsWith(INSIDE) ? target.slice(INSIDE.length) : target, remarks };
+  const end = target.startsWith(REACHES) ? target.indexOf("\n") : -1;
+  const line = target.slice(end + 1);
+  if (end > 0) remarks.push(target.slice(0, end));
+  return { text: line.startsWith(INSIDE) ? line.slice(INSIDE.length) : line, remarks };
 }
 
 /** What a server is said to have changed begins behind this line. */
@@ -76,6 +80,8 @@ function whereItRuns(remarks: readonly string[], network: boolean | null): Asked
   if (remarks.includes(OUTSIDE.trim())) return [{ icon: "globe", text: "Outside the sandbox: your files and the network are open to it", warns: true }, ...stays];
   const bare = remarks.find((each) => each.startsWith(BARE));
   if (bare) return [{ icon: "globe", text: `Without a sandbox: ${bare.slice(BARE.length)}`, warns: true }, ...stays];
+  const reach = remarks.find((each) => each.startsWith(REACHES));
+  if (reach && !network) return [{ icon: "globe", text: "May reach", code: reach.slice(REACHES.length), warns: true }, { icon: "cube", text: "In the sandbox: what it changes can be put back" }, ...stays];
   const net: AskedFact[] = network === null ? [] : [{ icon: "globe", text: network ? "With the network" : "Without the network" }];
   return [...net, { icon: "cube", text: "In the sandbox: what it changes can be put back" }, ...stays];
 }

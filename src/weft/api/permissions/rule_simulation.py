@@ -94,6 +94,10 @@ class PastCalls:
             text = next((call.args[name] for name in names if name in call.args), None)
             if isinstance(text, str) and text:
                 self.times[tool, text] += 1
+            hosts = call.args.get("hosts") if tool == "shell" else None
+            for host in hosts if isinstance(hosts, list) else ():
+                # What a command asked to reach is what a rule about addresses would allow it.
+                self.times["fetch", f"https://{host}/"] += 1
 
 
 def simulated(

@@ -22,6 +22,7 @@ NOTE_KEY, EDIT_KEY = "tab", "e"
 OTHER_HINT = "Tab adds a note to yes · e opens it in your editor"
 _COMMANDS = ("shell", "check")
 _OUTSIDE = "# outside the sandbox\n"
+_REACHES = "# may reach "
 _UNCONFINED = "# without a sandbox: "
 _BACKGROUND = "# goes on in the background\n"
 
@@ -32,6 +33,13 @@ class ApprovalPlace(NamedTuple):
     folder: str = ""
     has_network: bool = False
     """Commands in the sandbox have the network."""
+    allows_hosts: bool = False
+    """A rule lets them reach some hosts."""
+
+    @property
+    def network(self) -> str:
+        """What they have of the network where a command names no host."""
+        return "allowed hosts only" if self.allows_hosts else "no network"
 
 
 class _Asked(NamedTuple):
@@ -43,6 +51,8 @@ class _Asked(NamedTuple):
     preview: str
     danger: str = ""
     notes: tuple[str, ...] = ()
+    hosts: str = ""
+    """What a command in the sandbox may reach."""
 
 
 def permission_question(
@@ -90,7 +100,7 @@ def always_question(
 ) -> ChoiceQuestion:
     """What "always" is to mean: the very command, or rules for commands like it, and where they are
     kept; `history` says what they would have covered."""
-    shown = _on_one_line(", ".join(rule.pattern for rule in rules))
+    shown = _on_one_line(", ".join(map(_shown_rule, rules)))
     exact = _on_one_line(split_rule(request.always_pattern)[1])
     return ChoiceQuestion(
         title="What may run again without asking?",
@@ -102,6 +112,10 @@ def always_question(
         ),
         hint="Esc goes back",
     )
+
+
+def _shown_rule(rule: PermissionRule) -> str:
+    return rule.pattern if rule.tool == "shell" else f"{rule.tool}({rule.pattern})"
 
 
 def answer_actions(request: PermissionRequest) -> tuple[str, ...]:
@@ -122,7 +136,7 @@ def _tool_of(request: PermissionRequest) -> tuple[str, str]:
 def _taken_apart(request: PermissionRequest, place: ApprovalPlace) -> _Asked:
     tool, agent = _tool_of(request)
     preview, target = request.preview or request.tool_path, request.tool_path
-    danger, notes = "", []
+    danger, notes, hosts = "", [], ""
     if preview.startswith(_BACKGROUND):
         preview = preview.removeprefix(_BACKGROUND)
         notes.append("It goes on in the background.")
@@ -132,13 +146,15 @@ def _taken_apart(request: PermissionRequest, place: ApprovalPlace) -> _Asked:
         why, _, preview = preview.removeprefix(_UNCONFINED).partition("\n")
         danger = "OUTSIDE the sandbox"
         notes.append(f"There is no sandbox: {why}.")
+    elif tool in _COMMANDS and preview.startswith(_REACHES):
+        hosts, _, preview = preview.removeprefix(_REACHES).partition("\n")
     elif tool not in _COMMANDS and target.startswith("/"):
         inside = relative(target, place.folder)
         target = inside
         danger = f"outside this folder: {visible(target)}" if inside.startswith("/") else ""
     if request.reason and not danger:
         notes.append(f"{request.reason[:1].upper()}{request.reason[1:]}.")
-    return _Asked(tool, agent, target, preview, danger, tuple(notes))
+    return _Asked(tool, agent, target, preview, danger, tuple(notes), hosts)
 
 
 def _own_reason(asked: _Asked, args: dict[str, Any] | None) -> tuple[str, ...]:
@@ -168,7 +184,8 @@ def _what(asked: _Asked, place: ApprovalPlace) -> tuple[str, str]:
     # Where the place is the danger, it is said once, in red.
     named = "" if asked.danger.startswith("outside this folder") else f" {target}"
     if asked.tool in _COMMANDS:
-        network = "with the network" if place.has_network else "no network"
+        network = "with the network" if place.has_network else place.network
+        network = f"may reach {asked.hosts}" if asked.hosts else network
         return "Run a command", "" if asked.danger else f"in the sandbox, {network}"
     if asked.tool in EDITING_TOOLS:
         diff = read_diff(asked.preview)
@@ -190,6 +207,9 @@ def _rows(request: PermissionRequest, asked: _Asked) -> tuple[ChoiceRow, ...]:
     target = split_rule(request.always_pattern)[1] or asked.target
     if target.startswith(_OUTSIDE):
         target = f"outside the sandbox: {target.removeprefix(_OUTSIDE)}"
+    if asked.hosts:
+        _, _, command = target.partition("\n")
+        target = f"reaching {asked.hosts}: {command}"
     scope = _on_one_line(target)
     scope = f"any task for the agent {scope}" if asked.tool == "agent" else scope
     again = ChoiceRow("Yes, and again in this session:", scope, key="a")

@@ -125,7 +125,11 @@ class Chat:
         """Approvals of the row that is being answered: `2 of 3`."""
         self._commands = ChatCommands(self)
         self._shell_line = ShellLine(self)
-        place = ApprovalPlace(app.project_path, bool(app.config.get("sandbox.network")))
+        place = ApprovalPlace(
+            app.project_path,
+            bool(app.config.get("sandbox.network")),
+            any("(domain:" in rule for rule in app.config.get("permissions.allow")),
+        )
         self._asker = UserQuestions(screen, self._interrupt_apart, place, self._make_keeper(app))
         screen.watch(self.view.live)
 

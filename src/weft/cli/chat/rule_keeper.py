@@ -1,5 +1,5 @@
 """Rules that are proposed when an approval is answered with "always": which, and where to keep
-them."""
+them.  Of a command that asks for hosts, the rules are about those."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from weft.permissions import PermissionRule
 from weft.view import count_of
 
 _STAYS = "# goes on in the background\n"
+_REACHES = "it would reach "
+"""How the reason begins where the hosts are what is asked about."""
 _UNCONFINED = ("# outside the sandbox\n", "# without a sandbox: ")
 
 
@@ -29,6 +31,8 @@ class RuleKeeper:
         is_plain = request.tool_name == "shell" and request.child is None
         if not is_plain or not isinstance(command, str) or (args or {}).get("cwd"):
             return ()
+        if request.reason.startswith(_REACHES):
+            return _host_rules((args or {}).get("hosts"))
         asked = request.preview.removeprefix(_STAYS)
         if asked.startswith(_UNCONFINED[0]):
             return ()  # only the user can allow that, each time anew
@@ -49,7 +53,7 @@ class RuleKeeper:
         """What rules would have covered in the sessions of this project."""
         told = []
         for rule in rules:
-            found = await self._app.permissions.simulate("allow", f"shell({rule.pattern})")
+            found = await self._app.permissions.simulate("allow", f"{rule.tool}({rule.pattern})")
             told.append(f"{rule.pattern}: {found.covered} of {count_of(found.calls, 'past call')}")
         return " · ".join(told)
 
@@ -60,4 +64,16 @@ class RuleKeeper:
             UsageError: the file cannot be changed.
         """
         for rule in rules:
-            await self._app.permissions.add("allow", f"shell({rule.pattern})")
+            await self._app.permissions.add("allow", f"{rule.tool}({rule.pattern})")
+
+
+def _host_rules(hosts: object) -> tuple[PermissionRule, ...]:
+    """Rules that let commands reach hosts as a model has named them."""
+    from weft.permissions.network_rules import read_host  # few commands name any
+
+    named = [read_host(str(each)) for each in hosts] if isinstance(hosts, list) else []
+    return tuple(
+        PermissionRule(verdict="allow", tool="fetch", pattern=f"domain:{host}")
+        for host in dict.fromkeys(named)
+        if host is not None
+    )

@@ -120,10 +120,13 @@ class SessionPrompt:
         *,
         has_user: bool,
         read_rules: Callable[[], Sequence[PermissionRule]] = tuple,
+        network_rules: Callable[[], Sequence[PermissionRule]] = tuple,
         decisions: DecisionsOnDemand,
     ) -> None:
-        """`read_rules` says which files are kept from the model."""
+        """`read_rules` says which files are kept from the model, `network_rules` what its commands
+        may reach."""
         self._read_rules = read_rules
+        self._network_rules = network_rules
         self._hint = ""
         """What goes with the message that begins the next turn."""
         self._overview = ""
@@ -471,6 +474,14 @@ class SessionPrompt:
             return ()
         return (SystemNote(text=text, to_model=True, node=node, environment=now),)
 
+    def _allowed_hosts(self) -> tuple[str, ...]:
+        allows = [each.pattern for each in self._network_rules() if each.verdict == "allow"]
+        if not allows:
+            return ()
+        from weft.permissions.domains import allowed_domains  # few sessions have such rules
+
+        return allowed_domains(allows)
+
     def _environment(self, state: SessionState) -> dict[str, str]:
         config = self._services.config
         surroundings = SessionSurroundings(
@@ -482,6 +493,7 @@ class SessionPrompt:
                 is_on=self._services.workspaces.may_be_sandboxed,
                 network=config.get("sandbox.network"),
                 unix_sockets=config.get("sandbox.unix_sockets"),
+                hosts=self._allowed_hosts(),
             ),
             has_user=self._has_user,
         )

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weft.config.paths import WeftPaths
 from weft.config.settings import Config
-from weft.workspace import Runner, SessionBoundaries
+from weft.workspace import ProcessCommand, Runner, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions, SandboxReport
 from weft.workspace.sandbox.overlay_commit import ChangeJudge, OverlayCommit
 from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, forget_records, settle
 from weft.workspace.sandbox.runner import SandboxRunner
 from weft.workspace.sandbox.scratch import ScratchPlace
+
+if TYPE_CHECKING:  # few commands may reach anything
+    from weft.workspace.egress.judge import EgressJudge
 
 
 class SandboxFactory:
@@ -66,6 +70,7 @@ class SandboxFactory:
         judge: ChangeJudge,
         boundaries: SessionBoundaries,
         base_of: Callable[[str], bytes | None],
+        egress: Callable[[ProcessCommand], EgressJudge | None],
     ) -> Runner:
         """The runner of a session; `inner` runs what cannot, or need not, run in the sandbox."""
         return SandboxRunner(
@@ -76,6 +81,7 @@ class SandboxFactory:
             judge=judge,
             boundaries=boundaries,
             base_of=base_of,
+            egress=egress,
             is_required=self._is_required,
             kept_bytes=self._kept_bytes,
             aside_bytes=self._aside_bytes,

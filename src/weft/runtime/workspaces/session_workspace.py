@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
     from weft.runtime.snapshots.workspace_saver import WorkspaceSaver
     from weft.runtime.workspaces.sandbox import SandboxFactory
+    from weft.workspace.egress.judge import EgressJudge
 
 
 class SessionWorkspace(FileFinder, SnapshotTaker):
@@ -127,6 +128,19 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
     def forbids_link(self, path: str) -> str:
         below = protected_below(path)
         return self.forbids(path) or (below and self.forbids(f"{path}/{below}"))
+
+    def _egress(self, command: ProcessCommand) -> EgressJudge | None:
+        """What a command may reach; None where that is nothing."""
+        # One that only reads runs unasked, and what it reads must not leave by what a repository
+        # makes it run.
+        if self._gate is None or (command.drops_changes and not command.hosts):
+            return None
+        rules = self._gate.network_rules
+        if not command.hosts and not any(rule.verdict == "allow" for rule in rules):
+            return None
+        from weft.runtime.workspaces.session_egress import session_egress  # few commands may
+
+        return session_egress(rules, command.hosts)
 
     def _place(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._inner.root.rstrip('/')}/{path}"
@@ -236,6 +250,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
             judge=self,
             boundaries=self.boundaries,
             base_of=self._versions.of,
+            egress=self._egress,
         )
 
     def _in_force(self) -> Mapping[str, BoundaryRange]:

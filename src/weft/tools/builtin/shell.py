@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -29,6 +30,8 @@ DEFAULT_SECONDS = 120.0
 MAX_SECONDS = 600.0
 OUTSIDE = "# outside the sandbox"
 INSIDE = "# not outside the sandbox"
+REACHES = "# may reach "
+MOST_HOSTS = 20
 LONGEST_TITLE = 500
 """Characters of a background command's line that lists show."""
 
@@ -71,6 +74,14 @@ class ShellArguments(ToolArguments, frozen=True, kw_only=True):
             "only if given.",
         ),
     ] = DEFAULT_SECONDS
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=MOST_HOSTS,
+            description="Hosts that it has to reach from the sandbox, such as pypi.org or "
+            "localhost:8080: the user is asked about those that no rule allows.",
+        ),
+    ] = ()
     outside_sandbox: Annotated[
         bool,
         Meta(
@@ -114,6 +125,8 @@ class ShellTool(Tool):
         is_sandboxed = await context.runner.is_sandboxed()
         # What runs for hours cannot write over the project: its changes would show only at the end.
         escapes = is_sandboxed and (given.outside_sandbox or given.background)
+        # Elsewhere it reaches them, and whatever else, without being let.
+        hosts = _named(given.hosts) if is_sandboxed and not escapes else ()
         # The default is for commands that are waited for; a server must not die of it.
         is_bounded = not given.background or "timeout_seconds" in args
         command = ProcessCommand(
@@ -121,6 +134,7 @@ class ShellTool(Tool):
             cwd=folder,
             timeout_seconds=given.timeout_seconds if is_bounded else math.inf,
             is_unconfined=escapes,
+            hosts=hosts,
             label=context.call_uid,
         )
 
@@ -138,7 +152,7 @@ class ShellTool(Tool):
             return outcome_of(result, given.timeout_seconds)
 
         shown = given.command if cwd == "." else f"cd {shlex.quote(cwd)}\n{given.command}"
-        shown = preview = _marked(shown, escapes=escapes)
+        shown = preview = _marked(shown, hosts, escapes=escapes)
         if not escapes and not is_sandboxed:
             # Every such call, whatever the reason: what has no mark is shown as sandboxed. Not in
             # what a grant names: the command is the same on the next day, when there is one.
@@ -168,6 +182,7 @@ class ShellTool(Tool):
             escapes=escapes,
             goes_on=given.background,
             exposes=exposes,
+            hosts=hosts,
             # Another shell than bash reads some lines differently: those are not judged by words.
             line=given.command if program or is_plain(given.command) else "",
             refused=refused,
@@ -197,13 +212,30 @@ async def _leads_out(line: str, cwd: str, context: ToolContext) -> str:
     return ""
 
 
-def _marked(shown: str, *, escapes: bool) -> str:
-    """The command as grants name it: where it runs is part of that."""
+def _named(hosts: Sequence[str]) -> tuple[str, ...]:
+    """Hosts as they are judged and shown."""
+    if not hosts:
+        return ()
+    from weft.permissions.network_rules import read_host  # few commands name any
+
+    found = {text: read_host(text) for text in hosts}
+    if wrong := [text for text, host in found.items() if host is None]:
+        raise FinalToolError(
+            f"{wrong[0]!r} is no host; name each as pypi.org, localhost:8080 or 192.0.2.1:80, "
+            "without a path"
+        )
+    return tuple(sorted({str(host) for host in found.values()}))
+
+
+def _marked(shown: str, hosts: tuple[str, ...], *, escapes: bool) -> str:
+    """The command as grants name it: where it runs, and what it reaches, is part of that."""
     if escapes:
         return f"{OUTSIDE}\n{shown}"
     # The model writes the command, comments included.  A command that begins with our words would
     # name the same grant as one that really leaves the sandbox.
-    return f"{INSIDE}\n{shown}" if shown.startswith((OUTSIDE, INSIDE)) else shown
+    if shown.startswith((OUTSIDE, INSIDE, REACHES)):
+        shown = f"{INSIDE}\n{shown}"
+    return f"{REACHES}{', '.join(hosts)}\n{shown}" if hosts else shown
 
 
 def _background(context: ToolContext) -> BackgroundCommands:

@@ -89,7 +89,10 @@ class MountPlan(msgspec.Struct, frozen=True, kw_only=True):
     others.
     """
     has_own_network: bool = False
-    """A network with nothing but a loopback; only of a view that is held."""
+    """A network with nothing but a loopback, for this view alone."""
+    port: int = 0
+    """Where a listener is opened in that network, for `Cell.listener`; 0 for none.  Not of a view
+    that is held."""
 
     def encoded(self) -> bytes:
         """As a cell reads it."""
@@ -99,7 +102,7 @@ class MountPlan(msgspec.Struct, frozen=True, kw_only=True):
             self.empty_file,
             *_several(self.hidden),
             *_several(self.pins),
-            "own" if self.has_own_network else "",
+            str(self.port or "own") if self.has_own_network else "",
         )
 
 
@@ -187,6 +190,7 @@ class Cell:
         self._failure: tuple[int, str] | None = None
         self._handed: list[int] | None = None
         """What came with the view that it holds."""
+        self._listener: socket.socket | None = None
         self._answered = asyncio.Event()
         self.is_lost = False
         """It is gone, or about to go."""
@@ -195,7 +199,23 @@ class Cell:
     def prepare(self, plan: MountPlan) -> None:
         """Have the view for the next command made; it need not be waited for."""
         self._failure = None
+        self._answered.clear()
         self._hand(b"plan", plan.encoded(), ())
+
+    async def listener(self) -> socket.socket:
+        """The listener in the network of the view that is being made; the caller's to close.
+
+        Raises:
+            RetryableToolError: the view could not be made, and why.
+        """
+        with anyio.move_on_after(START_SECONDS):
+            await self._answered.wait()
+        listener, self._listener = self._listener, None
+        if listener is None:
+            code, stage = self._failure or (0, BROKEN)
+            why = f"{stage}: {os.strerror(code)}" if code else stage
+            raise RetryableToolError(f"the sandbox has no network of its own: {why}")
+        return listener
 
     async def hold(self, plan: MountPlan, lock: int) -> HeldNamespaces:
         """Have a view made that stays until the cell is closed; `lock` is held as long.
@@ -275,6 +295,11 @@ class Cell:
         elif verb == b"held":
             self._handed = handed
             self._answered.set()
+        elif verb == b"listens":
+            os.set_inheritable(handed[0], False)  # no program that we start may have it
+            self._listener = socket.socket(fileno=handed[0])
+            self._listener.setblocking(False)
+            self._answered.set()
         elif verb == b"ended":
             self._finish(int(fields[0]))
         elif self._run is not None:
@@ -291,6 +316,9 @@ class Cell:
     def _drop(self) -> None:
         self.is_lost = True
         self._answered.set()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
         channel, self._channel = self._channel, None
         if channel is not None:
             asyncio.get_running_loop().remove_reader(channel.fileno())

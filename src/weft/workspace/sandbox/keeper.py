@@ -31,7 +31,8 @@ sandboxed command costs.  It takes orders from one socket, in packets of fields 
 and says `ready` when it has started (`ready landlock` where the kernel has it), and `gone ID` of a
 cell that ended.  Over its own socket a cell takes, in turns,
 
-    plan         make a view; with the descriptor of a `KeeperMountPlan`
+    plan         make a view; with the descriptor of a `KeeperMountPlan`.  Where it asks for a
+                 network with a listener, the next thing said is `listens`
     join         take the view that another cell holds; with the descriptors of a
                  `KeeperJoinRequest` and of the two namespaces
     run          run a command in it; with the descriptors of a `KeeperExecRequest`, stdin, stdout
@@ -42,6 +43,7 @@ cell that ended.  Over its own socket a cell takes, in turns,
 and says
 
     ended  STATUS         as `waitpid` has it: negative for a signal
+    listens               with the descriptor of a listener in the network of the view
     held                  with the descriptors of the project in the view, of its mount namespace,
                           and of its network namespace where it has one of its own
     failed ERRNO STAGE    the view could not be made, or the command did not start
@@ -102,6 +104,8 @@ IS_FOLDER, IS_FILE = 0o040000, 0o100000
 """Bits of a mode that no other kind of thing has, among those that can be hidden."""
 MOST_PROCESSES = 4096
 """Processes and threads that all commands together may have at once."""
+WAITING_CONNECTIONS = 128
+"""That nobody has accepted yet."""
 WHAT_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 # `use_errno`: without it another C call between the failure and the question overwrites the number.
@@ -200,8 +204,11 @@ class KeeperMountPlan:
         """Files and folders."""
         self.pins = fields.several()
         """Folders whose content is seen before that of the first project folder."""
-        self.has_own_network = fields.one() == "own"
-        """Only of a view that is held."""
+        network = fields.one()
+        self.has_own_network = bool(network)
+        """A network with nothing but a loopback, for this view alone."""
+        self.port = int(network) if network.isdigit() else 0
+        """Where a listener is opened in it, which is handed out; 0 for none."""
 
 
 class KeeperJoinRequest:
@@ -330,6 +337,18 @@ def raise_loopback() -> None:
         checked(_libc.ioctl(ctypes.c_int(asked.fileno()), number, request), "loopback")
     finally:
         asked.close()
+
+
+def opened_listener(port: int) -> _socket.socket:
+    """A listener on the loopback of the network that this process is in.
+
+    A socket stays in the network in which it was made, whichever process has it: what the one who
+    gets it accepts comes from in here, and from nowhere else.
+    """
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(WAITING_CONNECTIONS)
+    return listener
 
 
 def own_call(name: str, password: int, *arguments: object) -> int:
@@ -553,6 +572,9 @@ class CellInit:
         """The keeper's own view of the disk."""
         self._network = -1
         """The keeper's own network, while the cell is in another."""
+        self._stays_apart = False
+        """Each of its views has a network of its own.  The keeper's belongs to a user namespace
+        above ours, so that nobody here may go back to it."""
         self._view: MountView | JoinedView | None = None
 
     def live(self) -> None:
@@ -604,8 +626,24 @@ class CellInit:
             return b"failed\0%d\0%s" % (error.errno or 0, os.fsencode(stage))
 
     def _make(self, plan: KeeperMountPlan) -> None:
-        own_call("unshare", self._config.password, CLONE_NEWNS | CLONE_NEWIPC)
+        flags = CLONE_NEWNS | CLONE_NEWIPC
+        if plan.has_own_network:
+            flags |= CLONE_NEWNET
+            self._stays_apart = True
+        elif self._stays_apart:
+            raise KeeperFailure("no way back to the network of all cells", 0)
+        own_call("unshare", self._config.password, flags)
+        if plan.has_own_network:
+            raise_loopback()
+            self._hand_out_listener(plan.port)
         self._view = MountView(plan, self._config.password)
+
+    def _hand_out_listener(self, port: int) -> None:
+        listener = opened_listener(port)
+        rights = struct.pack("i", listener.fileno())
+        self._control.sendmsg([b"listens"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        # Ours goes: a command must not inherit it, and the network ends with what is handed out.
+        listener.close()
 
     def _hold(self, plan: KeeperMountPlan) -> None:
         flags = CLONE_NEWNS | CLONE_NEWIPC | (CLONE_NEWNET if plan.has_own_network else 0)

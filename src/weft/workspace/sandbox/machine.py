@@ -41,6 +41,9 @@ MOST_READY = 4
 """Boxes that stand ready; more are let go."""
 TRIAL_SECONDS = 10.0
 """How long a project's first box may take."""
+PROXY_PORT = 61_080
+"""Where a command finds its egress proxy, in its own network.  Above the ports that systems give to
+connections by themselves."""
 _TRIAL = ".weft-sandbox-trial"
 _NO_LANDLOCK = "is not in this kernel: named pipes outside can be written to"
 
@@ -109,7 +112,7 @@ class ProcessSandbox:
         self._broken = ""
         """Why there is none; found out once."""
         self._tried: dict[tuple[str, ...], str] = {}
-        self._ready: dict[tuple[str, ...], list[CommandCell]] = {}
+        self._ready: dict[tuple[tuple[str, ...], bool], list[CommandCell]] = {}
 
     def hide(self, paths: Sequence[str]) -> None:
         """Commands that start from now on must not see these either."""
@@ -143,6 +146,11 @@ class ProcessSandbox:
     def holds(self, roots: tuple[str, ...]) -> bool:
         """True when it is known already that commands of these folders run in the sandbox."""
         return self._is_up and self._tried.get(roots) == ""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """What every command in it finds in its environment."""
+        return self._scrubbed
 
     @property
     def is_in_use(self) -> bool:
@@ -298,23 +306,28 @@ class ProcessSandbox:
             raise RetryableToolError("the sandbox broke down; try again")
         return self._keeper
 
-    def box(self, roots: tuple[str, ...], job: ScratchJob) -> CommandCell:
-        """A box over these folders for one command: one that stands ready, or a new one."""
+    def box(
+        self, roots: tuple[str, ...], job: ScratchJob, *, has_egress: bool = False
+    ) -> CommandCell:
+        """A box over these folders for one command: one that stands ready, or a new one.
+
+        `has_egress`: it has a network of its own, with a listener (`Cell.listener`).
+        """
         # A box that stands ready hides what was secret when it was made.  If a secret has come to
         # be since, or the project was moved, it is thrown away, because it would show too much or
         # the wrong folder.
         stamp = self._hidden.stamp()
-        while ready := self._ready.get(roots):
+        while ready := self._ready.get((roots, has_egress)):
             box = ready.pop(0)
             if box.is_fit(self.keeper, stamp):
                 self.scratch.assign(box.place, job)
                 return box
             self._let_go(box)
-        box = self._made(self.keeper.cell(self._cell_config()), roots)
+        box = self._made(self.keeper.cell(self._cell_config()), roots, has_egress=has_egress)
         self.scratch.assign(box.place, job)
         return box
 
-    def make_ready(self, cell: Cell, roots: tuple[str, ...]) -> None:
+    def make_ready(self, cell: Cell, roots: tuple[str, ...], *, has_egress: bool = False) -> None:
         """Let a cell make the view for the next command of these folders: that takes longer than
         starting a command in it.
 
@@ -327,15 +340,16 @@ class ProcessSandbox:
         if sum(map(len, self._ready.values())) >= MOST_READY:
             cell.close()
             return
-        ready = self._ready.setdefault(roots, [])
+        ready = self._ready.setdefault((roots, has_egress), [])
         with suppress(OSError):  # the next command tries for itself, and reports the error
-            ready.append(self._made(cell, roots))
+            ready.append(self._made(cell, roots, has_egress=has_egress))
             if len(ready) < SIDE_BY_SIDE:
                 # In turns: while the one takes its last view apart and makes the next, the other
                 # runs a command.
-                ready.append(self._made(self.keeper.cell(self._cell_config()), roots))
+                other = self.keeper.cell(self._cell_config())
+                ready.append(self._made(other, roots, has_egress=has_egress))
 
-    def _made(self, cell: Cell, roots: tuple[str, ...]) -> CommandCell:
+    def _made(self, cell: Cell, roots: tuple[str, ...], *, has_egress: bool) -> CommandCell:
         place = self.scratch.place(roots)
         # Before the paths are listed: a secret that comes in between makes the box unfit.
         stamp = self._hidden.stamp()
@@ -345,6 +359,8 @@ class ProcessSandbox:
                 temporary=tuple(self._temporary(roots[0])),
                 empty_file=self.scratch.unreadable,
                 hidden=tuple(self._hidden.of_machine(roots)),
+                has_own_network=has_egress,
+                port=PROXY_PORT if has_egress else 0,
             )
         )
         return CommandCell(self.keeper, cell, place, stamp)

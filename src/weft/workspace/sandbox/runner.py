@@ -17,9 +17,9 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -35,7 +35,7 @@ from weft.workspace.process.command_process import REAP_SECONDS
 from weft.workspace.process.disk_guard import DiskGuard, full_sentence
 from weft.workspace.process.runner import GRACE_SECONDS, OutputPipe, stdin_file
 from weft.workspace.sandbox.client import Cell, CellRun, ExecRequest
-from weft.workspace.sandbox.machine import ProcessSandbox
+from weft.workspace.sandbox.machine import CommandCell, ProcessSandbox
 from weft.workspace.sandbox.overlay_commit import (
     ASIDE_BYTES,
     ChangeJudge,
@@ -45,7 +45,8 @@ from weft.workspace.sandbox.overlay_commit import (
 from weft.workspace.sandbox.overlay_plan import KEPT_BYTES, started_now
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace
 
-if TYPE_CHECKING:  # loaded with the first change of a repository
+if TYPE_CHECKING:  # loaded with the first change of a repository, and where hosts are allowed
+    from weft.workspace.egress.judge import EgressJudge
     from weft.workspace.sandbox.git_guard import GitGuard
 
 _SANDBOX_SYMPTOMS = (
@@ -65,6 +66,7 @@ SANDBOX_HINT = (
     "(It ran in a sandbox: only the project and /tmp can be written, files with secrets cannot be "
     "read, and there is no network{network}{sockets}.)"
 )
+NO_HOSTS = " (name the hosts that it needs in `hosts`)"
 # An overlay copies a file before it is changed, and then only the old name keeps the old inode; it
 # cannot move a folder of the layer below at all.  Neither can be switched on without being root.
 OVERLAY_LIMITS: Final = {
@@ -100,12 +102,15 @@ class SandboxRunner(Runner):
         judge: ChangeJudge,
         boundaries: SessionBoundaries,
         base_of: Callable[[str], bytes | None] = lambda path: None,
+        egress: Callable[[ProcessCommand], EgressJudge | None] = lambda command: None,
         is_required: bool = False,
         kept_bytes: int = KEPT_BYTES,
         aside_bytes: int = ASIDE_BYTES,
         disk_guard: Callable[[Sequence[str], Callable[[], None]], DiskGuard] = DiskGuard,
     ) -> None:
-        """`is_required`: where there is no sandbox, commands are refused instead of run by `inner`.
+        """`egress` says which hosts a command may reach; None where it has no network at all.
+
+        `is_required`: where there is no sandbox, commands are refused instead of run by `inner`.
 
         `kept_bytes`: the content of larger files is not kept for the history; removed ones are
         moved aside, up to `aside_bytes` of all commands.
@@ -117,6 +122,7 @@ class SandboxRunner(Runner):
         self._judge = judge
         self._boundaries = boundaries
         self._base_of = base_of
+        self._egress = egress
         self._is_required = is_required
         self._kept_bytes = kept_bytes
         self._aside_bytes = aside_bytes
@@ -155,10 +161,16 @@ class SandboxRunner(Runner):
         # meanwhile.
         started = started_now()
         job = ScratchJob(label=command.label, roots=self._roots, started_ns=started)
-        box = self._sandbox.box(self._roots, job)
+        # With the machine's network there is nothing to be let through.
+        hosts = None if self._sandbox.options.network else self._egress(command)
+        has_egress = hosts is not None
+        box = self._sandbox.box(self._roots, job, has_egress=has_egress)
         place = box.place
         try:
-            result = await self._run(command, box.cell, place, on_output)
+            if hosts is None:
+                result = await self._run(command, box.cell, place, on_output)
+            else:
+                result = await self._run_reaching(hosts, command, box, on_output)
         # A cancel too: the command may be amid a change, and half of one must not be judged.
         except BaseException:
             box.cell.close()
@@ -167,18 +179,37 @@ class SandboxRunner(Runner):
             raise
         # Later, so that the result of this command does not wait for it.
         loop = asyncio.get_running_loop()
-        loop.call_soon(self._sandbox.make_ready, box.cell, self._roots)
+        make_ready = partial(self._sandbox.make_ready, has_egress=has_egress)
+        loop.call_soon(make_ready, box.cell, self._roots)
         if place.is_unused:
             self._sandbox.scratch.give_back(place)
-            return _with(result, CommittedChanges(), self._hint(result))
+            return _with(result, CommittedChanges(), self._hint(result, hosts))
         if command.drops_changes:
             dropped = await self._dropped(place)
-            return _with(result, CommittedChanges(remarks=dropped), self._hint(result))
+            return _with(result, CommittedChanges(remarks=dropped), self._hint(result, hosts))
         # From here on the changes are the project's.  A cancel waits until they are complete and
         # recorded: half of them would be in the project and in no history.
         with anyio.CancelScope(shield=True):
             committed = await self._commit_of(place, started, command.label).run()
-        return _with(result, committed, self._hint(result))
+        return _with(result, committed, self._hint(result, hosts))
+
+    async def _run_reaching(
+        self,
+        hosts: EgressJudge,
+        command: ProcessCommand,
+        box: CommandCell,
+        on_output: Callable[[str], None] | None,
+    ) -> RunResult:
+        """Run a command that may reach some hosts."""
+        from weft.workspace.egress.command_egress import run_with_egress  # few commands may
+
+        async def work(variables: Mapping[str, str]) -> RunResult:
+            environ = {**variables, **command.env}
+            told = msgspec.structs.replace(command, env=environ)
+            return await self._run(told, box.cell, box.place, on_output)
+
+        listener = await box.cell.listener()
+        return await run_with_egress(listener, hosts, self._sandbox.environ, work)
 
     async def _dropped(self, place: ScratchPlace) -> list[str]:
         """Throw away what a command changed that was judged to only read; says so, unless it is
@@ -257,7 +288,7 @@ class SandboxRunner(Runner):
     def _shown(self, root: str, path: str) -> str:
         return path if root == self._names.root else f"{root}/{path}"
 
-    def _hint(self, result: RunResult) -> str:
+    def _hint(self, result: RunResult, hosts: EgressJudge | None = None) -> str:
         """What to add to the result of a command that seems to have failed because of the
         sandbox.
         """
@@ -269,8 +300,9 @@ class SandboxRunner(Runner):
         if not any(word in result.output for word in _SANDBOX_SYMPTOMS):
             return ""
         options = self._sandbox.options
+        network = " but this machine's" if options.network else NO_HOSTS
         return SANDBOX_HINT.format(
-            network=" but this machine's" if options.network else "",
+            network=network if hosts is None else " but the hosts that are allowed",
             sockets="" if options.unix_sockets else "; unix sockets are refused",
         )
 
@@ -366,7 +398,7 @@ class RunningCommand:
 
 
 def _with(result: RunResult, committed: CommittedChanges, hint: str) -> RunResult:
-    remarks = [*committed.remarks, hint] if hint else committed.remarks
+    remarks = [*result.remarks, *committed.remarks, *([hint] if hint else ())]
     return msgspec.structs.replace(
         result,
         changes=tuple(committed.changes),

@@ -1,0 +1,157 @@
+"""Rules about the network of sandboxed commands: which host may be reached at which port.
+
+A command in the sandbox reaches what a rule `allow fetch(domain:…)` names, or what the user allowed
+for this very command, and nothing that a rule denies or asks about.  Without a port a domain means
+those of the web; any other has to be named.  An address that is not public (this machine, the
+network that it is in) is reached only where it is named itself: a name that leads there is not
+enough, for whoever owns the name says where it leads.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from weft.permissions.domains import KEY, DomainPattern, plain_host, read_domain
+from weft.permissions.policy import PermissionRule, Verdict, names_tool, rule_text
+
+WEB_PORTS: Final = (443, 80)
+THIS_MACHINE: Final = "localhost"
+"""The one name that means the loopback by itself, and is never looked up."""
+
+_TRANSLATED: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96")))
+"""Addresses of IPv6 that end with one of IPv4, which is what is reached."""
+_NOT_PUBLIC: Final = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            # Besides what `is_global` knows: the shared space of providers, whose clouds keep their
+            # metadata there; protocol assignments; benchmarks; local translation; tunnels, which
+            # hold an address that is not looked at.
+            *("100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "192.88.99.0/24"),
+            *("64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10", "5f00::/16"),
+        ),
+    )
+)
+
+
+class NamedHost(NamedTuple):
+    """A host, and the port where one is named."""
+
+    host: str
+    """As `plain_host` writes it."""
+    port: int | None = None
+
+    def __str__(self) -> str:
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+
+class NetworkDecision(NamedTuple):
+    """What the rules say of a host."""
+
+    verdict: Verdict
+    reason: str = ""
+    rule: str = ""
+    """The rule that would allow it; empty where none could."""
+
+
+class NetworkRules:
+    """What commands of a session may reach."""
+
+    def __init__(self, rules: Iterable[PermissionRule], given: Sequence[NamedHost] = ()) -> None:
+        """`given` is what the user allowed for one command."""
+        own = [rule for rule in rules if names_tool(rule.tool, "fetch")]
+        self._stops = [rule for rule in own if rule.verdict != "allow"]
+        named = (read_domain(rule.pattern) for rule in own if rule.verdict == "allow")
+        # A rule for the tool alone is about what the model looks up, not about what programs send.
+        self._allowed = [pattern for pattern in named if pattern is not None]
+        self._given = [DomainPattern(each.host, False, each.port) for each in given]
+
+    @property
+    def allow_any(self) -> bool:
+        """Whether there is anything that may be reached."""
+        return bool(self._allowed or self._given)
+
+    def decide(self, host: str, port: int) -> NetworkDecision:
+        """Judge a host, as `plain_host` writes it."""
+        stops = [rule for rule in self._stops if _restricts(rule, host, port)]
+        if denies := next((rule for rule in stops if rule.verdict == "deny"), None):
+            return NetworkDecision("deny", f"the rule `{rule_text(denies)}` says so")
+        if any(_allows(pattern, host, port) for pattern in self._given):
+            return NetworkDecision("allow")
+        if stops:
+            return NetworkDecision("ask", f"the rule `{rule_text(stops[0])}` says so")
+        if any(_allows(pattern, host, port) for pattern in self._allowed):
+            return NetworkDecision("allow")
+        return NetworkDecision("ask", "no rule allows it", rule_for(host, port))
+
+    def decide_address(self, host: str, number: str, port: int) -> NetworkDecision:
+        """Judge an address that a host, which is allowed, leads to."""
+        plain = plain_host(f"[{number}]" if ":" in number else number)
+        if plain == host:
+            return NetworkDecision("allow")
+        found = self.decide(plain, port) if plain else NetworkDecision("deny")
+        if found.verdict == "deny":
+            return NetworkDecision("deny", f"it leads to {number}: {found.reason}")
+        is_own = host == THIS_MACHINE and ipaddress.ip_address(number).is_loopback
+        if is_own or is_public(number) or found.verdict == "allow":
+            return NetworkDecision("allow")
+        why = f"it leads to {number}, which is not a public address"
+        return NetworkDecision("ask", why, found.rule)
+
+    def names_port(self, host: str, port: int) -> bool:
+        """Whether exactly this port is allowed by its number: then it need not speak the web's
+        languages."""
+        patterns = (*self._allowed, *self._given)
+        return any(each.port == port and each.covers(host, restricts=False) for each in patterns)
+
+    @property
+    def local_names(self) -> frozenset[str]:
+        """Names of the loopback that are allowed, and so mean this machine and not the sandbox."""
+        patterns = (*self._allowed, *self._given)
+        return frozenset(each.host for each in patterns if not each.is_below)
+
+
+def _allows(pattern: DomainPattern, host: str, port: int) -> bool:
+    is_meant = port in WEB_PORTS if pattern.port is None else port == pattern.port
+    return is_meant and pattern.covers(host, restricts=False)
+
+
+def _restricts(rule: PermissionRule, host: str, port: int) -> bool:
+    if not rule.pattern:
+        return True
+    pattern = read_domain(rule.pattern)
+    # What cannot be read as a domain, written by a program, keeps everything back.
+    if pattern is None:
+        return True
+    return pattern.port in (None, port) and pattern.covers(host, restricts=True)
+
+
+def rule_for(host: str, port: int | None) -> str:
+    """The narrowest rule that allows a host."""
+    shown = host if port in (None, *WEB_PORTS) else f"{host}:{port}"
+    return f"fetch({KEY}{shown})"
+
+
+def read_host(text: str) -> NamedHost | None:
+    """A host as a model names it, `pypi.org` or `localhost:8080`; None for what is none."""
+    found = read_domain(f"{KEY}{text.strip()}")
+    if found is None or found.is_below:
+        return None
+    return NamedHost(found.host, found.port)
+
+
+def is_public(number: str) -> bool:
+    """Whether an address is reached from everywhere, and so none of a private network."""
+    try:
+        found = ipaddress.ip_address(number)
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        elif any(found in each for each in _TRANSLATED):
+            found = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    kept = any(found.version == each.version and found in each for each in _NOT_PUBLIC)
+    return found.is_global and not found.is_multicast and not kept
