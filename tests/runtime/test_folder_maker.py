@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.hostile_git import commit_all, make_repository
 from weft.errors import UsageError
-from weft.events import LeftOutFile
+from weft.events import IncludedFile, LeftOutFile
 from weft.ids import BlobId, SessionId
-from weft.runtime.checkouts.folder_maker import FolderMaker
+from weft.runtime.checkouts.folder_maker import FolderMaker, _put_included
 from weft.runtime.snapshots.node_files import FileAt, NodeFiles, write_files
 from weft.state import SessionState
 from weft.store import MemoryStore
@@ -76,3 +76,37 @@ async def test_what_a_process_that_was_killed_left_unfinished_is_removed(tmp_pat
     with pytest.raises(UsageError, match="nothing of this session's files"):
         await FolderMaker(state, MemoryStore(), LocalRunner(), home).make()
     assert [path.name for path in home.iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "link/x",
+        "../x",
+        "a/../../x",
+        "a//x",
+        "",
+        "/x",
+        ".",
+        "a/.",
+        ".git/hooks/x",
+        ".GIT/x",
+        ".hg/hgrc",
+    ],
+)
+def test_an_included_file_is_put_nowhere_else(tmp_path: Path, path: str) -> None:
+    folder, outside = tmp_path / "project", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (folder / "link").symlink_to(outside)
+    wanted = IncludedFile(path=path, mode=stat.S_IFREG | 0o644, content=CONTENT)
+    assert _put_included(str(folder), wanted, b"x")
+    assert list(outside.iterdir()) == []
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["outside", "project"]
+
+
+def test_an_included_file_is_put_where_nothing_else_is(tmp_path: Path) -> None:
+    wanted = IncludedFile(path="build/x", mode=stat.S_IFREG | 0o644, content=CONTENT)
+    assert _put_included(str(tmp_path), wanted, b"made") == ""
+    assert _put_included(str(tmp_path), wanted, b"other") == "something else is there"
+    assert (tmp_path / "build" / "x").read_text() == "made"

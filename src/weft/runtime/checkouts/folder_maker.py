@@ -21,6 +21,7 @@ import msgspec
 from weft.errors import FinalToolError
 from weft.events import IncludedFile, LeftOutFile, WorkspaceSaved
 from weft.runtime.snapshots.node_files import (
+    VERSION_CONTROL,
     NodeFiles,
     files_now,
     put_entry,
@@ -218,6 +219,8 @@ async def saved_fact(state: SessionState, store: Store) -> WorkspaceSaved | None
 
 def _put_included(folder: str, wanted: IncludedFile, data: bytes) -> str:
     """Put an ignored file; returns why it is not put."""
+    if not VERSION_CONTROL.isdisjoint(wanted.path.lower().split("/")):
+        return "version control's own"
     try:  # the rules of a listing hold for the names of its path
         for name in wanted.path.split("/"):
             entries_of(listing_of([(name, stat.S_IFREG | 0o644, "")]).data)

@@ -38,7 +38,7 @@ from weft.workspace.skipped_folders import skipped_for
 
 _NAMED: Final = 3
 _SNAPSHOTS_AT_ONCE: Final = 50
-_NEVER: Final = frozenset(skipped_for("version control"))
+VERSION_CONTROL: Final = frozenset(skipped_for("version control"))
 _FILE_MODE = stat.S_IFREG | 0o644
 
 
@@ -419,7 +419,7 @@ def why_not_put(path: str, found: FileAt, files: Mapping[str, FileAt], data: byt
     """Why an entry of these files is not put below a folder; empty when it is."""
     # Where the case of names does not count, `.GIT` is a repository too, and git runs programs that
     # it names.
-    if not _NEVER.isdisjoint(path.lower().split("/")):
+    if not VERSION_CONTROL.isdisjoint(path.lower().split("/")):
         return "version control's own"
     # Nothing is put through a link, or beside a folder that is not known: below the folder that was
     # asked for are only folders that were made here.
