@@ -23,7 +23,7 @@ help ? new clear resume sessions continue rename title name branch fork tree rew
 redo compact summarize compress context tokens model models effort thinking plan architect ask code
 permissions mode agents tasks ps stop mcp skills hooks memory init add-dir cd diff review copy
 export import share unshare cost usage status stats config settings theme keybindings hotkeys keymap
-editor doctor debug feedback login logout connect reload exit quit q
+editor doctor debug feedback login logout connect reload exit quit q loop plugin plugins
 """
 
 
@@ -35,7 +35,7 @@ def test_a_name_that_hands_know_does_it_or_says_what_does(name: str) -> None:
 def test_what_is_said_of_a_name_names_what_there_is() -> None:
     for name, said in ELSEWHERE.items():
         assert find_slash(f"/{name}") is None, "the command goes first"
-        named = [word for word in said.split() if word.startswith("/")]
+        named = [word.rstrip(",") for word in said.split() if word.startswith("/")]
         assert all(find_slash(word) is not None for word in named), said
 
 

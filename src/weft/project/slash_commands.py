@@ -191,6 +191,8 @@ ELSEWHERE: Final = {
     "bug": "/export writes the conversation, to go with a report",
     "reload": "files of the project are read as they are with each message; "
     "`weft -c` starts again with changed settings",
+    "plugin": "/skills, /hooks and /mcp show what Weft is extended with",
+    "plugins": "/skills, /hooks and /mcp show what Weft is extended with",
     "vim": "/config keys vi has vi's keys in the input",
 }
 """Names that other agents have for something, and what does it here."""
