@@ -258,6 +258,14 @@ def test_a_comment_before_the_body_is_not_part_of_a_signature(
         ("java", "class A {\n  @Old // Don't.\n  void rate(int a) {\n  }\n}\n", "void rate(int a)"),
         ("kotlin", "@Test\nfun rate(cart: Cart) {\n}\n", "@Test fun rate(cart: Cart)"),
         ("cpp", "template <typename T>\nint rate(T cart);\n", "int rate(T cart);"),
+        ("kotlin", "fun rate(\n  a: Int = f(),\n  b: Int,\n): Int {\n}\n", "b: Int): Int"),
+        (
+            "kotlin",
+            "class Rate internal constructor(\n  val a: Int,\n) : B() {\n}\n",
+            "a: Int) : B()",
+        ),
+        ("kotlin", f"class Rate(\n{'  val a: Int,' * 400}\n) {{\n}}\n", "class Rate(val a: Int"),
+        ("python", "RATE = dict(\n  a=1,\n)\n", "RATE = dict("),
         ("c_sharp", "class A {\n  [Old]\n  int Rate() { return 1; }\n}\n", "int Rate()"),
     ],
 )

@@ -36,6 +36,13 @@ def test_a_name_in_comments_strings_and_longer_names_is_no_reference(
         ("a.php", "<?php\n$x = 1;\n// $x\n$xx = 'x';\necho \"a $x\";\n", "$x", [2, 5]),
         ("b.sh", "x=1\n# $x\necho \"$x\" '$x'\necho $xx\n", "$x", [3]),
         ("c.rb", "def valid?; end\nvalid\nvalid?\nputs 'valid?'\n", "valid?", [1, 3]),
+        (
+            "f.rb",
+            "def stop; end\nbefore :stop\nputs ':stop'\nx = {stop: 1}\n:stops\n",
+            "stop",
+            [1, 2, 4],
+        ),
+        ("g.ex", "def stop, do: 1\n# :stop\napply(A, :stop, [])\n:stops\n", "stop", [1, 3]),
         ("d.js", "const $x = 1\n// $x\nf($x, '$x', a.$x)\n", "$x", [1, 3]),
         ("e.py", "T = 1\n# T\nTT = T\n", "T", [1, 3]),
     ],

@@ -60,6 +60,7 @@ _MARKS: Final = {
     "java": _Marks(("class", "interface", "enum", "record", "new"), depth=4, has_members=True),
 }
 _BEFORE_BODY: Final = " {:"
+_ROUND: Final = re.compile("[()]")
 _BYTE_ORDER_MARK: Final = "\xef\xbb\xbf"
 _ASCII_BLANKS: Final = " \t\n\r\f\v"
 """Those of Latin-1 are bytes of other letters: 타입 ends with one."""
@@ -284,10 +285,26 @@ def _line_begin(text: str, place: int) -> int:
 
 
 def _line_end(text: str, node: Node, named: Node) -> int:
-    """Where the line of a name ends, or the definition on it."""
-    end = node.end_byte
-    line_end = text.find("\n", named.end_byte, end)
-    return line_end if line_end >= 0 else end
+    """Where the line of a name ends, or the definition on it; with all of its parameters."""
+    begin, end = named.end_byte, node.end_byte
+    line_end = text.find("\n", begin, end)
+    if line_end < 0:
+        return end
+    if text[line_end - 1] == "(" and "=" not in text[begin:line_end]:
+        closed = _closing(text, line_end, min(end, line_end + 4 * SIGNATURE_CHARS))
+        found = text.find("\n", closed, end)
+        return found if found >= 0 else end
+    return line_end
+
+
+def _closing(text: str, begin: int, end: int) -> int:
+    """Where a bracket that is open at `begin` is closed, or `end`."""
+    depth = 1
+    for match in _ROUND.finditer(text, begin, end):
+        depth += 1 if match[0] == "(" else -1
+        if depth == 0:
+            return match.end()
+    return end
 
 
 def _before_comments(body: Node) -> int:

@@ -23,6 +23,8 @@ from weft.workspace import read_beneath
 _LINE_CHARS = 200
 _VARIABLES = ("variable_name", "simple_expansion")
 """Nodes that are code inside a string too: `"$total"` in PHP and in shells."""
+_SYMBOLS = ("simple_symbol", "atom")
+"""Nodes with a colon before the name: how Ruby and Elixir name what is to be called."""
 
 
 def main() -> int:
@@ -69,7 +71,8 @@ def _in_file(path: str, language: str, content: bytes, name: bytes) -> list[Foun
 
 def _is_name(node: Node, place: int, length: int) -> bool:
     """Whether a node is exactly the name, and code; what a string is interpolated with is code."""
-    if (node.start_byte, node.end_byte) != (place, place + length):
+    begin = place - (node.type in _SYMBOLS)
+    if (node.start_byte, node.end_byte) != (begin, place + length):
         return False
     if node.type in _VARIABLES:
         return True
