@@ -7,6 +7,7 @@ import sys
 
 import anyio
 import pytest
+from websockets.exceptions import InvalidStatus
 
 import weft
 from tests.support.page_socket import page_socket
@@ -38,6 +39,16 @@ async def test_a_page_whose_connection_ends_is_detached_however_it_went(
             "GET", f"/sessions/{session}/usage", headers={"Weft-Client": client}
         )
         assert (answer.status, answer.kind) == (404, "client")
+
+
+async def test_a_server_that_closes_takes_no_page(plain_world: World) -> None:
+    """The page took it for back again, and sent what was refused."""
+    async with serving(plain_world, ScriptedModel(["Yes."])) as served:
+        served.server.parts.relays.close()
+        with pytest.raises(InvalidStatus) as refused:
+            async with page_socket(served):
+                pass
+        assert refused.value.response.status_code == 403
 
 
 async def test_a_page_names_one_client_and_not_those_of_others(plain_world: World) -> None:

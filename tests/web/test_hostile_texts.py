@@ -107,7 +107,9 @@ async def visit(view: PageView, made: dict[str, Any], loom: str) -> None:
         await page.locator("main > :not(.loading, h2)").first.wait_for()
         if screen == "chat":
             await page.keyboard.press("Control+o")
-        for row in await page.locator(".file-row, [role=treeitem], .decisions tr").all():
+        rows = await page.locator(".file-row, [role=treeitem], .decisions tr").all()
+        # From the last on: the click on a folder hides what stands below it.
+        for row in reversed(rows):
             await row.click(timeout=5_000)
         # A row of the tree looks at its turn, and the screens after it would show that one alone.
         await page.keyboard.press("Escape")

@@ -53,6 +53,8 @@ async def test_a_newcomer_without_a_key_adds_one_on_the_page_and_is_asked_to_tru
             view = await new_window(program, lambda: link)
             ways = view.page.locator(".first-run .ways")
             await expect(ways).to_contain_text("no key found")
+            named = f"Start a session in {weft.project.name}"
+            await expect(view.page.get_by_role("heading", name=named)).to_be_visible()
             await view.page.get_by_role("button", name="Add a key").click()
             await view.page.get_by_label("Key", exact=True).fill("no key at all")
             await view.page.get_by_role("button", name="Save").click()

@@ -36,12 +36,14 @@ function isAsClient(path: string): boolean {
 }
 
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const held = asClient.id;
   try {
     return await callOnce<T>(method, path, body);
   } catch (error) {
     // A server that was started again knows its clients no more.
     if (!(error instanceof ApiError && error.kind === "client" && isAsClient(path))) throw error;
-    await asClient.again();
+    // The page may be attached anew since: a second client of its own could only watch the first.
+    if (asClient.id === held) await asClient.again();
     return callOnce<T>(method, path, body);
   }
 }

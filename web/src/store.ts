@@ -6,9 +6,10 @@ import { Link } from "./link.ts";
 import { browserFrames, DrawPace } from "./pace.ts";
 import { isAnsweredBy, type HunkClick } from "./state/asked.ts";
 import { readAgain, withOutput } from "./state/background.ts";
+import { singleFlight } from "./state/single-flight.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
 import { grownTree, turnTree, type TurnTree } from "./state/turns.ts";
-import type { BackgroundWork, ChildInfo, HunkOutcome, McpOverview, McpQuestion, ModelAccess, NetChange, Node, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, TrustAnswer, TrustQuestion, Event as WireEvent } from "./types.ts";
+import type { BackgroundWork, ChildInfo, HunkOutcome, McpOverview, McpQuestion, ModelAccess, NetChange, Node, Page, ProjectInfo, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView, TrustAnswer, TrustQuestion, Event as WireEvent } from "./types.ts";
 
 // --- route
 
@@ -156,7 +157,15 @@ export const projectName = computed(() => (project.value.path || rows.value[0]?.
 export const access = signal<ModelAccess | null>(null);
 
 export async function readAccess(): Promise<void> {
+  void readFolder();
   access.value = await get<ModelAccess>(`/projects/${encodeURIComponent(project.value.key)}/model-access`).catch(() => null);
+}
+
+/** The folder that the server was started in, where no session has said another. */
+async function readFolder(): Promise<void> {
+  if (project.value.path) return;
+  const main = (await get<ProjectInfo[]>("/projects").catch(() => [])).find((each) => each.is_main);
+  if (main && !project.value.path) project.value = { ...project.value, path: main.path };
 }
 
 /** Whether commands in the sandbox have the network; null until it is known. */
@@ -462,9 +471,10 @@ export function whoIs(id: string): string {
   return name === "page" ? "another window" : name;
 }
 
-/** Attaches to the open session: drives where nobody does, and else watches. */
-async function attach(): Promise<void> {
-  const id = opened;
+/** Attaches to the open session: drives where nobody does, and else watches. Of two at once, the second would watch the first for ever. */
+const attach = singleFlight(() => opened, attachOnce);
+
+async function attachOnce(id: string): Promise<void> {
   const made = await send<{ client: string; driver?: string }>("POST", of(id, "clients"), { role: "viewer", name: "page" }).catch(() => null);
   if (made === null || opened !== id) return;
   Object.assign(asClient, { session: id, id: made.client, again: attach });

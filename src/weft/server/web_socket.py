@@ -62,6 +62,10 @@ class PageSocket:
 
     async def run(self) -> None:
         """Serve the page until it goes, is too slow, or the server ends."""
+        if self._parts.relays.is_closing.is_set():
+            # Not accepted: the page would take the server for back, and send what is refused.
+            await self._socket.close(GOING_AWAY)
+            return
         await self._socket.accept(SUBPROTOCOL)
         try:
             async with anyio.create_task_group() as group:

@@ -178,7 +178,8 @@ function WriterTip({ path, line, top, left }: { path: string; line: number; top:
 
 /** Lines with numbers that can be chosen, with Shift several; the part that may be edited has a bar beside it. */
 function Source({ text, path, line, last, bounds }: { text: string; path: string; line: number; last: number; bounds: EditBoundary | null }): JSX.Element {
-  const lines = highlightLines(text, languageOf(path));
+  // What ends the last line begins none.
+  const lines = highlightLines(text.replace(/\n$/, ""), languageOf(path));
   const look = (at: number): string => ["same", at + 1 >= line && at + 1 <= last ? "here" : "", bounds && at >= bounds.first && at <= bounds.last ? "editable" : ""].filter(Boolean).join(" ");
   const choose = (at: number, isMore: boolean): void => {
     const [from, to] = isMore && line ? [Math.min(line, at), Math.max(last, at)] : [at, at];
