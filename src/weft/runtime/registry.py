@@ -18,7 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -863,7 +863,7 @@ class SessionRegistry:
                 services.config,
                 str(services.places.user),
                 self._tool_names(),
-                lambda: services.mcp.names(project_path),
+                cache(lambda: services.mcp.names(project_path)),
                 is_driven=services.mcp.is_driven,
             ),
             *services.saved_rules.of(project_path),
