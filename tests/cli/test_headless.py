@@ -91,6 +91,7 @@ def test_what_needs_permission_is_denied_with_a_reason_and_never_waits(weft: Wef
     done = weft.call("-p", "-m", model, "hi")
     assert (done.returncode, done.stdout) == (0, "I could not.\n")
     assert "1 tool call was denied: no one to approve it in -p mode" in done.stderr
+    assert "accept_edits (for tools of MCP servers: bypass) approves it beforehand" in done.stderr
     assert not (weft.project / "made").exists()
 
 

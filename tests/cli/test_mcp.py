@@ -279,6 +279,29 @@ def test_a_rule_for_a_server_that_is_not_configured_is_refused(weft: WeftProgram
     assert "no MCP server 'fles' is configured; did you mean 'files'?" in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--disallowedTools", "--allowedTools"])
+def test_an_option_names_a_server_that_is_configured(weft: WeftProgram, option: str) -> None:
+    weft.run("mcp", "add", "files", "--", "x")
+    model = weft.script("hi")
+    done = weft.call("-p", "-m", model, option, "mcp__fles__write", "hi")
+    assert done.returncode == 2
+    assert "no MCP server 'fles' is configured; did you mean 'files'?" in done.stderr
+    assert weft.call("-p", "-m", model, option, "mcp__files__write", "hi").returncode == 0
+
+
+@pytest.mark.parametrize("scope", ["local", "project"])
+def test_a_rule_of_the_users_may_name_a_server_of_another_project(
+    weft: WeftProgram, tmp_path: Path, scope: str
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    weft.run("mcp", "add", "-s", scope, "files", "--", "x")
+    weft.run("config", "set", "permissions.deny", "mcp__files__write")
+    model = weft.script("hi")
+    for words in ((), ("-C", str(other)), ("--strict-mcp-config",)):
+        assert weft.call("-p", "-m", model, "hi", *words).returncode == 0
+
+
 @pytest.mark.anyio
 async def test_the_chat_asks_about_servers_of_the_project_and_shows_what_would_run(
     app: App,

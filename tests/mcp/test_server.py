@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from tests.support.mcp_servers import PATIENCE, called, served, terms
 from weft.errors import FinalToolError, RetryableToolError
@@ -125,6 +128,31 @@ async def test_a_server_that_closes_its_input_is_ended_and_the_next_call_starts_
             assert (await called(server)).text.endswith("the last that I took")
             with pytest.raises(FinalToolError, match="it does not take what it is sent"):
                 await called(server)
+
+
+async def test_a_server_is_told_of_a_call_that_nobody_waits_for_any_more() -> None:
+    async with served() as server:
+        await server.must_be_ready(PATIENCE)
+        hangs = terms(idle=0.05)
+        with pytest.raises(FinalToolError, match="said nothing"):
+            await server.call("echo", {"text": "hang"}, hangs, start_seconds=PATIENCE)
+        with anyio.CancelScope() as scope:
+            begun = replace(terms(), progress=lambda line: scope.cancel())
+            await server.call("echo", {"text": "hang"}, begun, start_seconds=PATIENCE)
+        outcome = await called(server, text="told?")
+    first, *others = json.loads(outcome.text.rpartition("\n")[2])
+    assert first == ["notifications/initialized", {}]
+    assert [method for method, _ in others] == ["notifications/cancelled"] * 2
+    # The requests were the greeting, the list, and these two; the probe was one more.
+    assert [params["requestId"] for _, params in others] == [4, 5]
+
+
+async def test_a_server_learns_where_the_project_is_and_gets_no_model() -> None:
+    async with served() as server:
+        outcome = await called(server, text="asks")
+    unknown = -32601
+    roots = {"roots": [{"uri": "file:///project"}]}
+    assert json.loads(outcome.text.rpartition("\n")[2]) == [roots, {}, *[unknown] * 3]
 
 
 async def test_the_whole_time_of_a_call_is_bounded_too() -> None:

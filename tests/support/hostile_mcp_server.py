@@ -18,6 +18,8 @@ TRAPS = set(sys.argv[1:])
 VALUES = dict(each.split("=", 1) for each in TRAPS if "=" in each)
 calls = 0
 lists = 0
+told: list[Any] = []
+"""Notifications that came."""
 
 
 def send(message: dict[str, Any]) -> None:
@@ -150,6 +152,9 @@ def call(number: Any, params: dict[str, Any]) -> None:
     if "deaf" in TRAPS:
         while True:  # and nothing is read any more
             time.sleep(60)
+    if args.get("text") == "hang":
+        send({"method": "notifications/progress", "params": {"progressToken": token}})
+        return
     if "hang_call" in TRAPS:
         if "progress" in TRAPS:
             told = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
@@ -223,6 +228,10 @@ def act(number: Any, name: Any, args: dict[str, Any], params: dict[str, Any]) ->
         )
         image = {"type": "image", "data": data, "mimeType": "image/png"}
         send({"id": number, "result": {"content": [image]}})
+    elif args.get("text") == "asks":
+        send({"id": number, "result": text(json.dumps(answers_of_the_client()))})
+    elif args.get("text") == "told?":
+        send({"id": number, "result": text(json.dumps(told))})
     elif args.get("text") == "lists?":
         send({"id": number, "result": text(str(lists))})
     else:
@@ -258,6 +267,20 @@ def ask(number: Any, name: Any, args: dict[str, Any], params: dict[str, Any]) ->
             return
         if message.get("method") == "notifications/cancelled":
             return
+
+
+def answers_of_the_client() -> list[Any]:
+    """What comes back for requests of ours, in the order in which they are sent."""
+    methods = ("roots/list", "ping", "sampling/createMessage", "tools/call", "made/up")
+    for each, method in enumerate(methods):
+        send({"id": 80_000 + each, "method": method, "params": {"messages": []}})
+    found: dict[int, Any] = {}
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        found[message["id"]] = message.get("result", message.get("error", {}).get("code"))
+        if len(found) == len(methods):
+            break
+    return [found[80_000 + each] for each in range(len(methods))]
 
 
 def leak(number: Any, by: str, params: dict[str, Any]) -> None:
@@ -340,6 +363,8 @@ def main() -> None:
                 listed(number, params)
             case "tools/call":
                 call(number, params)
+            case str(method) if number is None:
+                told.append([method, params])
             case _ if number is not None and "method" in message:
                 send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
     if "stays" in TRAPS or "tidies" in VALUES:

@@ -185,6 +185,14 @@ class UserServers:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise ValueError(str(error)) from error
 
+    def names(self) -> set[str]:
+        """All servers in it, of whatever project; none where it cannot be read."""
+        try:
+            content = self.read()
+        except (OSError, ValueError):
+            return set()
+        return set(content.servers).union(*content.projects.values())
+
     def put(self, name: str, entry: Any, project: str = "") -> None:
         """Write a server down, for one project or (empty) for all.
 

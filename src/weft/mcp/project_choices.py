@@ -58,6 +58,10 @@ class ProjectChoices:
         """Whether the user was asked about a server of this name before."""
         return name in self._read().get(project, {})
 
+    def names(self) -> set[str]:
+        """The servers of any project that the user was asked about."""
+        return {name for answers in self._read().values() for name in answers}
+
     def keep(self, project: str, server: ConfiguredServer, answer: Answer) -> None:
         """Remember an answer.
 

@@ -18,7 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -864,7 +864,8 @@ class SessionRegistry:
                 services.config,
                 str(services.places.user),
                 self._tool_names(),
-                lambda: services.mcp.names(project_path),
+                cache(lambda: services.mcp.names(project_path)),
+                is_driven=services.mcp.is_driven,
             ),
             *services.saved_rules.of(project_path),
         )
@@ -1077,10 +1078,12 @@ def rules_of(
     home: str,
     tools: Collection[str],
     servers: Callable[[], Collection[str]] | None = None,
+    *,
+    is_driven: bool = False,
 ) -> tuple[PermissionRule, ...]:
     """The standing rules that the settings name; `home` is the folder that `~` means in them, and
     `tools` names those that a program has brought; `servers` says which MCP servers are configured,
-    where that is to be checked.
+    where that is to be checked; `is_driven`: a program drives us.
 
     Raises:
         UsageError: one of them names a tool that there is not.
@@ -1088,7 +1091,9 @@ def rules_of(
     for verdict in _VERDICTS:
         for layer in config.layers(f"permissions.{verdict}"):
             for text in layer.value:
-                _check_rule(text, layer.source, tools, servers)
+                # A program that drives us may bring servers of its own later.
+                is_open = is_driven and layer.source == "caller"
+                _check_rule(text, layer.source, tools, None if is_open else servers)
     for layer in config.layers("permissions.examples"):
         if layer.value:
             _check_examples(layer.value, layer.source, home)
@@ -1129,9 +1134,8 @@ def _check_rule(
 
     # A program may lend a tool with a later message; `name*` is how it says that it will.
     is_open = source == "caller" and "*" in text.partition("(")[0]
-    # A program that drives us may bring servers of its own; the user's files name those they have.
-    is_checked = source != "caller" and text.lstrip().startswith("mcp__")
-    known = servers() if servers is not None and is_checked else None
+    is_servers = text.lstrip().startswith("mcp__")
+    known = servers() if servers is not None and is_servers else None
     if why := rule_problem(text, tools=None if is_open else tools, servers=known):
         raise UsageError(why if source == "caller" else f"{source}: {why}")
 

@@ -383,8 +383,9 @@ class _Run:
             if denied == 1:
                 was, it = "was", "it"
             output.complain(
-                f"{calls} {was} denied: no one to approve {it} in -p mode; --permission-mode "
-                f"accept_edits (or bypass) or --allowedTools approves {it} beforehand"
+                f"{calls} {was} denied: no one to approve {it} in -p mode; --allowedTools or "
+                "--permission-mode accept_edits (for tools of MCP servers: bypass) approves "
+                f"{it} beforehand"
             )
         return OK if result.finish_reason in SUCCESSFUL else FAILED
 

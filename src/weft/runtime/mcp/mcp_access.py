@@ -43,10 +43,22 @@ class McpAccess:
             self._projects[project] = ProjectMcpServers(self._terms, project)
         return self._projects[project]
 
-    def names(self, project: str) -> tuple[str, ...]:
-        """The names of all servers that are configured for a project, usable or not."""
+    @property
+    def is_driven(self) -> bool:
+        """A program drives us, and may name servers of its own at any time."""
+        return self._terms.program is not None
+
+    def names(self, project: str) -> set[str]:
+        """The names of all servers that the user has, usable or not: of this project, and of any
+        other, for rules of theirs hold in all of them."""
+        from weft.mcp import ProjectChoices, UserServers, configured_servers  # few have rules
+
+        config = self._terms.places.config
         found = self.of(project)
-        return () if found is None else tuple(found.configured.servers)
+        here = () if found is None else found.configured.servers
+        # Also what a strict list of servers leaves out for this one run.
+        named = configured_servers(config, project).servers
+        return {*here, *named, *UserServers(config).names(), *ProjectChoices(config).names()}
 
     def _may_have_any(self, project: str) -> bool:
         terms = self._terms

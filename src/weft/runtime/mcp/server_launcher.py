@@ -14,6 +14,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,7 @@ INHERITED: Final = (
 """What servers find of the user's environment; all else an entry has to name."""
 MOST_FOLDERS: Final = 5_000
 """Folders of a project that are searched for repositories before a server is started."""
+MOST_REPOSITORIES: Final = 500
 _CACHES: Final = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "UV_TOOL_DIR")
 """What tells programs where to keep what they download."""
 
@@ -154,7 +156,8 @@ def kept_paths(root: str) -> tuple[str, ...]:
         if not os.path.islink(f"{root}/{name}")
         and (is_protected(name) or is_protected(f"{name}/x") or protected_below(name))
     )
-    return (*named, *inner_repositories(root))
+    # Bubblewrap takes a bounded number of options, and does not start with more.
+    return (*named, *islice(inner_repositories(root), MOST_REPOSITORIES))
 
 
 def inner_repositories(root: str) -> Iterator[str]:
