@@ -36,6 +36,8 @@ GOAL_PAUSES: Final = {
 }
 """By the words of `goal_paused`."""
 LONGEST_TEXT: Final = 60
+LEAST_SHOWN: Final = 0.005
+"""Dollars below which nothing is said of them."""
 LONGEST_LINE: Final = 160
 
 
@@ -57,9 +59,11 @@ class GoalRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parts = [f"goal: {_cut(self.text, LONGEST_TEXT)}"]
         if self.round:
             parts.append(f"round {self.round} of {self.max_rounds}")
-        if cost_usd is not None and (spent := cost_usd - self.cost_before) > 0:
-            most = "" if self.max_budget_usd is None else f" of ${self.max_budget_usd:g}"
-            parts.append(f"${spent:.2f}{most}")
+        spent = max(0.0, (cost_usd or 0.0) - self.cost_before)
+        if self.max_budget_usd is not None:
+            parts.append(f"${spent:.2f} of ${self.max_budget_usd:g}")
+        elif spent >= LEAST_SHOWN:
+            parts.append(f"${spent:.2f}")
         if self.paused:
             parts.append(f"paused: {self.paused}")
         return " · ".join(parts)
