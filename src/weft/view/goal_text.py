@@ -30,7 +30,7 @@ GOAL_PAUSES: Final = {
     "user": "you paused it",
     "stopped": "it was stopped",
     "moved": "the conversation went elsewhere",
-    "failed": "something is to be seen to first",
+    "failed": "it cannot go on",
     "unsealed": "what it may do was given on another machine, or by another user",
     "restarts": "its process ended too often",
 }
