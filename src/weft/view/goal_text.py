@@ -124,11 +124,12 @@ def goal_note(event: GoalSet | GoalPaused | GoalChecked | GoalEnded) -> NoteBloc
             said = _with(f"the goal is paused: {GOAL_PAUSES.get(reason, reason)}", detail)
             return NoteBlock(text=f"{said}; /goal resume goes on", level="warning")
         case GoalChecked():
-            level = "quiet" if event.done or event.progress else "warning"
-            return NoteBlock(text=checked_text(event), level=level)
+            is_usual = event.done or event.progress
+            return NoteBlock(text=checked_text(event), level="quiet" if is_usual else "warning")
         case GoalEnded(reason=reason, detail=detail):
-            level = "info" if reason in ("done", "cleared") and not detail else "warning"
-            return NoteBlock(text=_with(GOAL_ENDS.get(reason, reason), detail), level=level)
+            is_well = reason in ("done", "cleared") and not detail
+            said = _with(GOAL_ENDS.get(reason, reason), detail)
+            return NoteBlock(text=said, level="info" if is_well else "warning")
 
 
 class CheckedRound(Protocol):
