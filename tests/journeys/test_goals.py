@@ -427,7 +427,7 @@ async def test_what_was_tried_is_in_the_decision_graph_when_it_ends(world: World
         session = await app.sessions.start_session(permission_mode="accept_edits")
         await started(session, check=f"cat answer.txt; {CHECK}")
         await until(session, GoalEnded)
-        entries = await app.decisions.list()
+        entries = await app.decisions.nodes()
         found = {(each.kind, each.status): each.title for each in entries}
         assert found["goal", "done"] == "write the right answer"
         assert found["outcome", "done"].startswith("Reached: write the right answer")

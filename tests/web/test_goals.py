@@ -35,7 +35,6 @@ async def test_a_goal_is_shown_edited_paused_and_cleared(plain_world: World) -> 
         await row.get_by_role("button", name="Pause").click()
         await expect(row).to_contain_text("Paused")
         await expect(row).to_contain_text("you paused it")
-        await view.page.screenshot(path="/tmp/goal-page.png")
         await row.get_by_role("button", name="Clear the goal").click()
         await expect(row).to_have_count(0)
         model.gate("works").opened.set()

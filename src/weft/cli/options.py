@@ -1079,7 +1079,7 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandSpec("pause", "Let the present step end, and begin no more", "[session]"),
             CommandSpec(
                 "resume",
-                "Go on with a goal that is paused, or whose process is gone",
+                "Continue a goal that is paused, or whose process is gone",
                 "[session]",
                 (_OUTSIDE_SANDBOX, _GOAL_VERBOSE, JSON),
             ),

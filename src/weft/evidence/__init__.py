@@ -1,8 +1,9 @@
 """Evidence: what a session's facts say about what its model claims.  Pure.
 
 Which commands run tests, builds and checks (`command_kinds`), what the calls of messages show
-(`command_runs`), what an answer claims (`claims`), and each claim beside the record (`receipts`);
-the search for the state of the files at which a check began to fail (`bisection`).
+(`command_runs`), what an answer claims (`claims`), each claim beside the record (`receipts`), and
+whether two runs say the same (`output_digest`); the search for the state of the files at which a
+check began to fail (`bisection`).
 It reads messages that it is handed, asks no model and knows no session, store or screen.
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # their expressions take milliseconds, and few answers claim 
     )
     from weft.evidence.claims import AnswerClaim, claims_in
     from weft.evidence.command_runs import CommandRun, EvidenceRuns, MessageCalls, runs_of
+    from weft.evidence.output_digest import verdict_digest
     from weft.evidence.receipts import judged_claims
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "judged_claims",
     "may_claim",
     "runs_of",
+    "verdict_digest",
 ]
 
 _HOMES = {
@@ -51,6 +54,7 @@ _HOMES = {
     "BisectState": "bisection",
     "BreakingCall": "bisection",
     "BreakingDecision": "bisection",
+    "verdict_digest": "output_digest",
     "AnswerClaim": "claims",
     "claims_in": "claims",
     "CommandRun": "command_runs",

@@ -34,6 +34,6 @@ def plain_output(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def output_digest(exit_code: int, text: str) -> str:
+def verdict_digest(exit_code: int, text: str) -> str:
     """The digest of a run by its exit code and what it printed."""
     return sha256(f"{exit_code}\n{plain_output(text)}".encode()).hexdigest()[:32]

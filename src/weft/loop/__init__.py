@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.loop.budget import refusal
     from weft.loop.compaction.summary import CompactionWork
     from weft.loop.lost_branches import branch_ends
+    from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
     from weft.loop.recovery import (
         PartialDraft,
         RecoveredCall,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:  # loaded when they are first used
 __all__ = [
     "UNANSWERED",
     "AnswerBuilder",
+    "BrokenAnswer",
     "Build",
     "CallJournal",
     "Commit",
@@ -96,6 +98,7 @@ __all__ = [
     "HookRuling",
     "LineEntry",
     "ModelAnswer",
+    "ModelCallAttempts",
     "ModelEnvironment",
     "ModelFallback",
     "More",
@@ -156,6 +159,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BrokenAnswer": "weft.loop.model_retry",
+    "ModelCallAttempts": "weft.loop.model_retry",
     "bad_wait_time": "weft.loop.waits.call_wait",
     "end_of_wait": "weft.loop.waits.call_wait",
     "wait_has_ended": "weft.loop.waits.call_wait",

@@ -102,6 +102,7 @@ from weft.tree import Branch
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.session.decide.branches import branches, current_branch, node_at
     from weft.session.decide.children import child_end
+    from weft.session.decide.goals import ends_after, paused_fact, time_is_over
     from weft.session.log.load import (
         fold_after,
         load_for_owner,
@@ -211,6 +212,7 @@ __all__ = [
     "child_end",
     "current_branch",
     "digest",
+    "ends_after",
     "first_of",
     "fold_after",
     "goal_words",
@@ -223,15 +225,20 @@ __all__ = [
     "load_revisions",
     "load_state",
     "node_at",
+    "paused_fact",
     "read_places",
     "replay_log",
     "schedule_words",
+    "time_is_over",
     "unspill",
     "unspill_entries",
     "words_of",
 ]
 
 _HOMES = {
+    "ends_after": "decide.goals",
+    "paused_fact": "decide.goals",
+    "time_is_over": "decide.goals",
     "CallRecord": "log.stored_line",
     "branches": "decide.branches",
     "child_end": "decide.children",

@@ -30,12 +30,14 @@ GOAL_PAUSES: Final = {
     "user": "you paused it",
     "stopped": "it was stopped",
     "moved": "the conversation went elsewhere",
-    "failed": "something is to be seen to first",
+    "failed": "it cannot go on",
     "unsealed": "what it may do was given on another machine, or by another user",
     "restarts": "its process ended too often",
 }
 """By the words of `goal_paused`."""
 LONGEST_TEXT: Final = 60
+LEAST_SHOWN: Final = 0.005
+"""Dollars below which nothing is said of them."""
 LONGEST_LINE: Final = 160
 
 
@@ -57,9 +59,11 @@ class GoalRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parts = [f"goal: {_cut(self.text, LONGEST_TEXT)}"]
         if self.round:
             parts.append(f"round {self.round} of {self.max_rounds}")
-        if cost_usd is not None and (spent := cost_usd - self.cost_before) > 0:
-            most = "" if self.max_budget_usd is None else f" of ${self.max_budget_usd:g}"
-            parts.append(f"${spent:.2f}{most}")
+        spent = max(0.0, (cost_usd or 0.0) - self.cost_before)
+        if self.max_budget_usd is not None:
+            parts.append(f"${spent:.2f} of ${self.max_budget_usd:g}")
+        elif spent >= LEAST_SHOWN:
+            parts.append(f"${spent:.2f}")
         if self.paused:
             parts.append(f"paused: {self.paused}")
         return " · ".join(parts)
@@ -120,11 +124,12 @@ def goal_note(event: GoalSet | GoalPaused | GoalChecked | GoalEnded) -> NoteBloc
             said = _with(f"the goal is paused: {GOAL_PAUSES.get(reason, reason)}", detail)
             return NoteBlock(text=f"{said}; /goal resume goes on", level="warning")
         case GoalChecked():
-            level = "quiet" if event.done or event.progress else "warning"
-            return NoteBlock(text=checked_text(event), level=level)
+            is_usual = event.done or event.progress
+            return NoteBlock(text=checked_text(event), level="quiet" if is_usual else "warning")
         case GoalEnded(reason=reason, detail=detail):
-            level = "info" if reason in ("done", "cleared") and not detail else "warning"
-            return NoteBlock(text=_with(GOAL_ENDS.get(reason, reason), detail), level=level)
+            is_well = reason in ("done", "cleared") and not detail
+            said = _with(GOAL_ENDS.get(reason, reason), detail)
+            return NoteBlock(text=said, level="info" if is_well else "warning")
 
 
 class CheckedRound(Protocol):

@@ -2335,7 +2335,7 @@ export interface Operations {
   edit_goal: { path: { id: string }; body?: GoalEditBody; answer: Goal };
   /** Let the present step end, and begin nothing more for the goal. */
   pause_goal: { path: { id: string }; body?: ChangeBody; answer: Goal };
-  /** Go on with a goal that is paused, or that no process works for. */
+  /** Continue a goal that is paused, or that no process works for. */
   resume_goal: { path: { id: string }; body?: GoalResumeBody; answer: Goal };
   /** Send a prompt at a time, in a new session of the project or in one that there is. */
   schedule_in_project: { path: { project: string }; body: ScheduleBody; answer: SessionWait };

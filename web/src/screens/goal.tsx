@@ -76,7 +76,8 @@ function GoalForm({ id, goal, onDone }: { id: string; goal: Goal; onDone: (now: 
 export function goalCommand(id: string, words: string): void {
   if (["pause", "resume"].includes(words)) { void attempt(send("POST", of(id, "goal", words), {})); return; }
   if (words === "clear") { void attempt(send("DELETE", of(id, "goal"), {})); return; }
-  const [text = "", check = ""] = words.split(/\s--check[ =]/);
+  const outside = /\s--outside-sandbox\b/.test(words);
+  const [text = "", check = ""] = words.replace(/\s--outside-sandbox\b/, "").split(/\s--check[ =]/);
   const bare = check.trim().replace(/^(["'])(.*)\1$/s, "$2");
-  void attempt(send("PUT", of(id, "goal"), { text: text.trim().replace(/^(["'])(.*)\1$/s, "$2"), ...(bare ? { check: bare } : {}) }));
+  void attempt(send("PUT", of(id, "goal"), { text: text.trim().replace(/^(["'])(.*)\1$/s, "$2"), ...(bare ? { check: bare } : {}), ...(outside ? { outside_sandbox: true } : {}) }));
 }

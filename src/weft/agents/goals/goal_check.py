@@ -15,7 +15,7 @@ import msgspec
 
 from weft.agents.goals.obeyed_files import is_obeyed
 from weft.events import Fact, GoalChecked, GoalPaused, GoalSet
-from weft.evidence.output_digest import output_digest
+from weft.evidence import verdict_digest
 from weft.faults import FailPointPair
 from weft.ids import CallUid, TurnId, new_id
 from weft.loop import (
@@ -33,7 +33,7 @@ from weft.loop import (
 )
 from weft.messages import ToolCall
 from weft.permissions import PermissionRule, PolicyDecision, ToolAction
-from weft.session.decide.goals import ends_after, paused, time_is_over
+from weft.session import ends_after, paused_fact, time_is_over
 from weft.state import SessionState
 
 NAME: Final = "check"
@@ -135,7 +135,7 @@ class GoalCheck(SessionWork):
         if not state.goal.is_active or self.is_suspended:
             return ()
         end = time_is_over(self._goal, state.goal, self._env.clock.now())
-        return (end or paused(self._goal, "stopped", self.abort_reason),)
+        return (end or paused_fact(self._goal, "stopped", self.abort_reason),)
 
     # -- the command
 
@@ -154,15 +154,12 @@ class GoalCheck(SessionWork):
         args = {"command": self._goal.check, "timeout_seconds": SECONDS}
         call = ToolCall(call_uid=self._uid, name=SHELL, args=args)
         tip = tip_after(self._journal.state, ())
-        driver = DriverCall(record_as=NAME, notes_at=tip, intent_note=self._note)
+        driver = DriverCall(record_as=NAME, notes_at=tip)
         return await run_one(self._env, call, None, driver, self._pending)
-
-    def _note(self, target: str) -> str:
-        return f"goal, check of round {self._stands.rounds}: {target}"
 
     def _verdict(self, code: int, end: ToolCallEnd) -> GoalChecked:
         text, tree = end.result.text, self._tree(end)
-        verdict = output_digest(code, text)
+        verdict = verdict_digest(code, text)
         is_new = self._stands.has_other_verdict(verdict)
         return GoalChecked(
             goal_id=self._goal.goal_id,
@@ -210,7 +207,7 @@ class GoalCheck(SessionWork):
             done=answer.done,
             exit_code=0 if self._goal.check else None,
             tree=tree,
-            verdict=output_digest(0, answer.why),
+            verdict=verdict_digest(0, answer.why),
             # A judge never says the same twice, so that its words show no progress.
             progress=self._files_changed(tree),
             call_uid=self._uid if self._goal.check else None,
@@ -224,7 +221,7 @@ class GoalCheck(SessionWork):
         return (checked, *ends_after(self._stands, checked, self._warning()))
 
     def _failed(self, detail: str) -> GoalPaused:
-        return paused(self._goal, "failed", detail)
+        return paused_fact(self._goal, "failed", detail)
 
     def _warning(self) -> str:
         """Which files that the check goes by were changed for the goal."""

@@ -13,10 +13,14 @@ from weft.context import cut_middle, estimate_text, framed, lone_request_digest,
 from weft.events import GoalSet, ModelCallStarted, UsageRecorded
 from weft.faults import FailPointPair
 from weft.ids import TurnId, new_node_id
-from weft.loop import ModelEnvironment, PendingFacts
-from weft.loop.answer import ModelAnswer
-from weft.loop.budget import refusal
-from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
+from weft.loop import (
+    BrokenAnswer,
+    ModelAnswer,
+    ModelCallAttempts,
+    ModelEnvironment,
+    PendingFacts,
+    refusal,
+)
 from weft.messages import ChatMessage, Text, Usage
 from weft.providers import ModelRequest
 

@@ -138,5 +138,5 @@ class GoalCalls(SessionBase):
             if max_budget_usd is not None and found.info.cost(Usage()) is None:
                 raise UsageError(
                     f"the price of {name} is unknown, so a limit of money cannot be kept; set its "
-                    "price in the config, or leave --max-budget-usd out"
+                    "price in the config, or name no --max-budget-usd"
                 )

@@ -9,8 +9,11 @@ import msgspec
 from weft.ids import SessionId
 from weft.runtime.session_host import SessionHost
 from weft.session import goal_words, is_sealed_by
+from weft.session.goal_text import NO_SANDBOX
 from weft.state import SessionState
 from weft.view import GOAL_ENDS, GOAL_PAUSES
+
+__all__ = ["NO_SANDBOX", "Goal", "GoalRound", "GoalStatus", "goal_of"]
 
 GoalStatus: TypeAlias = Literal["active", "checking", "paused", "done", "ended"]
 

@@ -39,6 +39,8 @@ def woken_text(port: WokenSession) -> str:
     wait, asleep = port.state.turn.wait, port.state.turn.asleep
     name = clean_line(wait.on.name if wait is not None else "")
     why = f"{name} is over" if name else "the time that it waited for has come"
+    if wait is None and port.state.goal.is_open:
+        why = "no process works for its goal"
     if asleep is not None and asleep.on.kind not in ("time", "command"):
         # It needs a process that looks, and the one that did is gone.
         why = f"it still waits for {name or clean_line(asleep.on.text)}"

@@ -11,6 +11,7 @@ import anyio
 import msgspec
 
 from weft.api import Goal, Session
+from weft.api.unattended.goals import NO_SANDBOX
 from weft.app import App
 from weft.cli.commands.with_app import run_command, with_app
 from weft.cli.exit_codes import OK
@@ -26,7 +27,6 @@ from weft.cli.unattended.server_notice import server_notice
 from weft.errors import UsageError, WeftError
 from weft.messages import Text
 from weft.server import connect
-from weft.session.goal_text import NO_SANDBOX
 
 _GIVEN = ("check", "judge", "max_budget_usd", "max_time", "max_rounds")
 

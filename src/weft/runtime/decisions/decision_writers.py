@@ -43,6 +43,7 @@ from weft.events import (
     Fact,
     GoalChecked,
     GoalEnded,
+    GoalSet,
     NewMessage,
     PlanDecided,
     PlanEdited,
@@ -61,7 +62,7 @@ from weft.runtime.decisions.proposal import proposal_above, text_of
 from weft.runtime.decisions.session_decisions import SessionDecisions
 from weft.session import LineReader, current_branch
 from weft.session.decide.branches import REWOUND
-from weft.state import SessionState
+from weft.state import GOAL_OPTION, SessionState
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +148,8 @@ class DecisionWriters:
         line: LineReader,
     ) -> None:
         match fact:
+            case NewMessage() if _is_of_goal(commit):
+                pass  # Weft says it, and no user corrects anything
             case NewMessage(node=node) if node.role == "user" and node.parent is not None:
                 await self._correction(fact, commit, found, graph, state, line)
             case ArchitectPlan() if not _is_noted_plan(fact, commit.facts):
@@ -391,6 +394,15 @@ def _is_noted_plan(fact: ArchitectPlan, facts: Sequence[Fact]) -> bool:
         for each in facts
     )
     return bool(fact.plan.get("steps")) and not is_refused
+
+
+def _is_of_goal(commit: Commit) -> bool:
+    """Whether the message is that of a later round of a goal."""
+    facts = commit.facts
+    rounds = [
+        fact for fact in facts if isinstance(fact, TurnStarted) and GOAL_OPTION in fact.options
+    ]
+    return bool(rounds) and not any(isinstance(fact, GoalSet) for fact in facts)
 
 
 def _last_line(text: str) -> str:

@@ -148,7 +148,7 @@ UNATTENDED = (
         "POST",
         "/goal/resume",
         "resume_goal",
-        "Go on with a goal that is paused, or that no process works for.",
+        "Continue a goal that is paused, or that no process works for.",
         body=GoalResumeBody,
         answer=Goal,
     ),

@@ -198,7 +198,7 @@ def _is_granted(goal: GoalSet, given: UnattendedPermission | None) -> bool:
 # -- paused, gone on with, ended
 
 
-def paused(goal: GoalSet, reason: str, detail: str = "") -> GoalPaused:
+def paused_fact(goal: GoalSet, reason: str, detail: str = "") -> GoalPaused:
     """The fact that pauses a goal."""
     return GoalPaused(goal_id=goal.goal_id, reason=reason, detail=detail)
 
@@ -207,7 +207,7 @@ def _pause(state: SessionState) -> DecidedCommand:
     goal = _open_goal(state)
     if not state.goal.is_active:
         return DecidedCommand(answer=False)
-    return DecidedCommand(facts=(paused(goal, "user"),), answer=True)
+    return DecidedCommand(facts=(paused_fact(goal, "user"),), answer=True)
 
 
 def _resume(command: ResumeGoal, state: SessionState, context: DecisionContext) -> DecidedCommand:
@@ -233,7 +233,7 @@ def _clear(state: SessionState) -> DecidedCommand:
 def moved_pause(state: SessionState) -> tuple[Fact, ...]:
     """The fact that pauses a goal when the conversation goes elsewhere."""
     goal = state.goal.goal
-    return (paused(goal, "moved"),) if goal is not None and state.goal.is_active else ()
+    return (paused_fact(goal, "moved"),) if goal is not None and state.goal.is_active else ()
 
 
 # -- what comes next
@@ -245,12 +245,12 @@ def next_step(state: SessionState, context: DecisionContext) -> DecidedCommand |
     if goal is None or not stands.is_active or context.running or state.turn.open is not None:
         return None
     if _given(goal, context) is None:
-        return DecidedCommand(facts=(paused(goal, "unsealed"),))
+        return DecidedCommand(facts=(paused_fact(goal, "unsealed"),))
     if (end := time_is_over(goal, stands, context.now)) is not None:
         return DecidedCommand(facts=(end,))
     if stands.trouble:
         reason = "stopped" if stands.trouble.startswith("aborted") else "failed"
-        return DecidedCommand(facts=(paused(goal, reason, _trouble(stands.trouble)),))
+        return DecidedCommand(facts=(paused_fact(goal, reason, _trouble(stands.trouble)),))
     if stands.next == "check":
         return DecidedCommand(then="check")
     if (stop := _budget_is_used(goal, stands, state)) is not None:
@@ -278,7 +278,7 @@ def _budget_is_used(goal: GoalSet, stands: SessionGoal, state: SessionState) -> 
         return GoalEnded(goal_id=goal.goal_id, reason="max_budget", detail=detail)
     # Another budget is used up: the next round would end before its first call.
     if state.turn.last_turn == stands.last_turn and state.turn.last_reason == "max_budget":
-        return paused(goal, "failed", state.turn.last_detail)
+        return paused_fact(goal, "failed", state.turn.last_detail)
     return None
 
 
@@ -337,11 +337,11 @@ def wake_goal(state: SessionState, context: DecisionContext) -> DecidedCommand:
     goal = state.goal.goal
     assert goal is not None
     if _given(goal, context) is None:
-        return DecidedCommand(facts=(paused(goal, "unsealed"),), answer=False)
+        return DecidedCommand(facts=(paused_fact(goal, "unsealed"),), answer=False)
     recent = [at for at in state.goal.restarts if at > context.now - RESTARTS_SECONDS]
     if len(recent) >= MOST_RESTARTS:
         detail = f"{len(recent)} times within an hour"
-        return DecidedCommand(facts=(paused(goal, "restarts", detail),), answer=False)
+        return DecidedCommand(facts=(paused_fact(goal, "restarts", detail),), answer=False)
     again = SessionRestarted(reason="the goal goes on after its process ended")
     then = "goal" if state.turn.open is None else "go_on"
     return DecidedCommand(facts=(again,), answer=True, then=then)

@@ -335,10 +335,10 @@ class TurnScheduler:
             self._is_between_turns = False
 
     def _goal_failed(self, why: str) -> tuple[Fact, ...]:
-        from weft.session.decide.goals import paused  # as above
+        from weft.session.decide.goals import paused_fact  # as above
 
         goal = self._log.state.goal.goal
-        return () if goal is None else (paused(goal, "failed", why),)
+        return () if goal is None else (paused_fact(goal, "failed", why),)
 
     def _watch_goal(self, work: SessionWork) -> None:
         """Have the actor look again when the time of the goal may be over."""

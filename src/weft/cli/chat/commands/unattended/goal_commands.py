@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from weft.api import Goal, Session
+from weft.api.unattended.goals import NO_SANDBOX
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.unattended.goal_words import USAGE, check_lines, goal_rows, said_goal
 from weft.errors import UsageError
-from weft.session.goal_text import NO_SANDBOX
 from weft.view import TableBlock
 
 
@@ -26,8 +26,9 @@ class GoalCommands(CommandGroup):
             case "" | "show":
                 await self._show_goal()
             case "pause" if not rest:
-                goal = await self._session("pause the goal of").pause_goal()
-                self._say(f"the goal is {goal.status}; the present step ends first")
+                await self._session("pause the goal of").pause_goal()
+                if self._chat.live.is_busy:
+                    self._say("the present step ends first; Esc stops it")
             case "resume" if not rest:
                 await self._with_sandbox(self._session("go on with the goal of"), {}, "resume")
             case "clear" if not rest:
