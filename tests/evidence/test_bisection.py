@@ -19,7 +19,6 @@ from weft.evidence.bisection import (
     verdict_of,
 )
 
-
 GOOD: list[Verdict] = ["good"]
 BAD: list[Verdict] = ["bad"]
 NONE: list[Verdict] = ["none"]
