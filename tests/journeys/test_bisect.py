@@ -102,6 +102,27 @@ async def test_files_at_a_check_are_those_of_the_turn_and_ignored_ones_are_today
     assert found.bad.name == "turn 3"
 
 
+async def test_a_module_that_was_compiled_today_is_not_taken_for_that_of_the_turn(
+    shared_world: World,
+) -> None:
+    repository(shared_world)
+    shared_world.write(".gitignore", "__pycache__/\n")
+    # Of the same length, and maybe written in the same second: only its time tells them apart.
+    plan = [
+        shell("echo 'x = 1' > mod.py"),
+        [shell("echo 'x = 2' > mod.py; touch -d '+1 hour' mod.py; python3 -c 'import mod'")],
+        fine(3),
+    ]
+    async with open_world(shared_world, turns(*plan), sandbox="auto") as app:
+        session = await start(app)
+        await talk(session, 3)
+        assert (shared_world.project / "__pycache__").is_dir()
+        check = "test -e mod.py || exit 0; python3 -c 'import mod; assert mod.x == 1'"
+        found = await session.bisect(check)
+    assert found.bad is not None
+    assert found.bad.name == "turn 2"
+
+
 async def broken_by_hand(world: World, *, is_last: bool) -> Bisection:
     repository(world)
     plan = [fine(1), fine(2), fine(3)]
