@@ -19,6 +19,11 @@ from weft.evidence.bisection import (
     verdict_of,
 )
 
+GOOD: list[Verdict] = ["good"]
+BAD: list[Verdict] = ["bad"]
+NONE: list[Verdict] = ["none"]
+VERDICTS: list[Verdict] = ["good", "bad", "none"]
+
 
 def driven(search: BorderSearch, verdicts: list[Verdict], jobs: int = 1) -> list[int]:
     """Every state that was checked, in order."""
@@ -35,7 +40,7 @@ def driven(search: BorderSearch, verdicts: list[Verdict], jobs: int = 1) -> list
 
 @pytest.mark.parametrize("broken", range(1, 41))
 def test_the_border_among_41_states_is_found_by_8_checks_both_ends_included(broken: int) -> None:
-    verdicts: list[Verdict] = ["good"] * broken + ["bad"] * (41 - broken)
+    verdicts: list[Verdict] = GOOD * broken + BAD * (41 - broken)
     search = BorderSearch(range(41))
     asked = driven(search, verdicts)
     assert (search.good, search.bad) == (broken - 1, broken)
@@ -45,7 +50,7 @@ def test_the_border_among_41_states_is_found_by_8_checks_both_ends_included(brok
 
 @given(st.data())
 def test_a_border_is_one_whatever_could_not_be_checked(data: st.DataObject) -> None:
-    middle = data.draw(st.lists(st.sampled_from(["good", "bad", "none"]), max_size=60))
+    middle = data.draw(st.lists(st.sampled_from(VERDICTS), max_size=60))
     verdicts: list[Verdict] = ["good", *middle, "bad"]
     search = BorderSearch(range(len(verdicts)))
     asked = driven(search, verdicts, data.draw(st.integers(1, 9)))
@@ -61,7 +66,7 @@ def test_where_there_is_one_border_the_checks_are_as_few_as_halving_takes(
     count: int, data: st.DataObject
 ) -> None:
     broken = data.draw(st.integers(1, count - 1))
-    verdicts: list[Verdict] = ["good"] * broken + ["bad"] * (count - broken)
+    verdicts: list[Verdict] = GOOD * broken + BAD * (count - broken)
     search = BorderSearch(range(count))
     asked = driven(search, verdicts)
     assert (search.good, search.bad) == (broken - 1, broken)
@@ -69,7 +74,7 @@ def test_where_there_is_one_border_the_checks_are_as_few_as_halving_takes(
 
 
 def test_a_row_of_states_that_cannot_be_checked_is_left_quickly() -> None:
-    verdicts: list[Verdict] = ["good"] * 10 + ["none"] * 80 + ["bad"] * 10
+    verdicts: list[Verdict] = GOOD * 10 + NONE * 80 + BAD * 10
     search = BorderSearch(range(100))
     asked = driven(search, verdicts)
     assert (search.good, search.bad) == (9, 90)
@@ -91,7 +96,7 @@ def test_equal_files_are_checked_once_and_the_border_is_named_by_its_own_sides()
 def test_without_a_good_and_a_bad_end_nothing_else_is_checked(
     first: Verdict, last: Verdict
 ) -> None:
-    verdicts: list[Verdict] = [first, *["good"] * 20, last]
+    verdicts: list[Verdict] = [first, *GOOD * 20, last]
     search = BorderSearch(range(22))
     assert set(driven(search, verdicts)) <= {0, 21}
 
@@ -115,7 +120,7 @@ def state(index: int, kind: str = "turn", made_by: str = "session") -> BisectSta
 
 def test_what_a_flaky_check_leaves_is_what_only_one_answer_is_known_of() -> None:
     search = BorderSearch(range(9))
-    driven(search, ["good"] * 5 + ["bad"] * 4)
+    driven(search, GOOD * 5 + BAD * 4)
     assert (search.good, search.bad) == (4, 5)
     first, last = search.certain([4])
     assert (first, last) == (0, 5)

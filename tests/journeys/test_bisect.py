@@ -102,6 +102,27 @@ async def test_files_at_a_check_are_those_of_the_turn_and_ignored_ones_are_today
     assert found.bad.name == "turn 3"
 
 
+async def test_a_module_that_was_compiled_today_is_not_taken_for_that_of_the_turn(
+    shared_world: World,
+) -> None:
+    repository(shared_world)
+    shared_world.write(".gitignore", "__pycache__/\n")
+    # Of the same length, and maybe written in the same second: only its time tells them apart.
+    plan = [
+        shell("echo 'x = 1' > mod.py"),
+        [shell("echo 'x = 2' > mod.py; touch -d '+1 hour' mod.py; python3 -c 'import mod'")],
+        fine(3),
+    ]
+    async with open_world(shared_world, turns(*plan), sandbox="auto") as app:
+        session = await start(app)
+        await talk(session, 3)
+        assert (shared_world.project / "__pycache__").is_dir()
+        check = "test -e mod.py || exit 0; python3 -c 'import mod; assert mod.x == 1'"
+        found = await session.bisect(check)
+    assert found.bad is not None
+    assert found.bad.name == "turn 2"
+
+
 async def broken_by_hand(world: World, *, is_last: bool) -> Bisection:
     repository(world)
     plan = [fine(1), fine(2), fine(3)]
@@ -145,15 +166,26 @@ async def test_after_a_rewind_what_the_user_does_is_told_from_the_other_branch(
         assert found.bad is not None
         assert (found.bad.kind, found.bad.made_by, found.paths) == ("now", "outside", ("mine.txt",))
         (shared_world.project / "mine.txt").unlink()
-        await app.host.run_as_user(session.id, "echo broken > mine.txt", to_model=True)
-        typed = await session.bisect(CHECK)
-        assert [call.is_by_user for call in typed.calls] == [True]
         await session.undo_rewind()
-        (shared_world.project / "mine.txt").unlink()
         await session.rewind(node, files=False)
         left = await session.bisect(CHECK)
-    assert left.bad is not None
-    assert (left.bad.made_by, left.paths) == ("branch", ("other.txt",))
+        assert left.bad is not None
+        assert (left.bad.made_by, left.paths) == ("branch", ("other.txt",))
+
+
+async def test_after_a_rewind_a_command_that_the_user_typed_is_theirs(shared_world: World) -> None:
+    repository(shared_world)
+    plan = [fine(1), fine(2), write("other.txt", "broken\n")]
+    async with open_world(shared_world, turns(*plan), sandbox="auto") as app:
+        session = await start(app)
+        await talk(session, 2)
+        node = (await session.messages_with_ids())[-1][0]
+        await session.send_message("three")
+        await session.rewind(node)
+        await app.host.run_as_user(session.id, "echo broken > mine.txt", to_model=True)
+        found = await session.bisect(CHECK)
+    assert [call.is_by_user for call in found.calls] == [True]
+    assert found.paths == ("mine.txt",)
 
 
 async def test_a_command_that_the_user_typed_is_named_as_theirs(shared_world: World) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from playwright.async_api import expect
 from scripts.build_page import ROOT
@@ -42,10 +40,6 @@ async def test_a_break_is_found_in_the_tree_and_its_turn_looked_at(plain_world: 
         rows = page.get_by_role("tree", name="Turns, newest first").get_by_role("treeitem")
         await expect(rows.filter(has_text="turn 4")).to_contain_text("fails")
         await expect(rows.filter(has_text="turn 3")).to_contain_text("passes")
-        if folder := os.environ.get("WEFT_SHOTS"):
-            await page.screenshot(path=f"{folder}/bisect-found.png")
         await page.get_by_role("button", name="Look at the turn before").click()
         await expect(page.get_by_role("complementary", name="Turn 3")).to_contain_text("Rewind to")
-        if folder := os.environ.get("WEFT_SHOTS"):
-            await page.screenshot(path=f"{folder}/bisect-page.png")
         assert view.errors == []

@@ -125,8 +125,9 @@ class RemoteSession:
         if callable(options.get("in_copies")):
             options["in_copies"] = False
         found: Bisection = await self._same("bisect", check, good, bad, **options)
-        for each in found.checks if on_check is not None else ():
-            on_check(each)
+        if on_check is not None:
+            for each in found.checks:
+                on_check(each)
         return found
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
