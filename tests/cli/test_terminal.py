@@ -121,6 +121,25 @@ def test_a_no_is_heard_with_its_reason(weft: WeftProgram, terminal: TmuxTerminal
     assert not (weft.project / "made").exists()
 
 
+def test_the_hosts_of_a_command_are_shown_and_always_proposes_the_rule_for_them(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
+    step = call("shell", command="echo reached", hosts=["localhost:8080"])
+    terminal.start("-m", weft.script([step], "Thanks."), "go")
+    screen = terminal.wait_for("echo reached", ASK)
+    if "may reach" not in screen:
+        pytest.skip("this machine has no sandbox")
+    assert "Run a command ─ in the sandbox, may reach localhost:8080" in screen
+    assert "It would reach localhost:8080." in screen
+    assert "reaching localhost:8080: echo reached" in screen
+    terminal.keys("2")
+    screen = terminal.wait_for("What may run again without asking?")
+    assert "A rule ─ domain:localhost:8080: 1 of 2 past calls" in screen
+    assert "In every session of yours (your settings):  fetch(domain:localhost:8080)" in screen
+    terminal.keys("3")
+    terminal.wait_for("Thanks.")
+
+
 @pytest.mark.parametrize("key", ["Escape", "C-c", "Enter"])
 def test_no_key_but_an_answer_allows_anything(
     weft: WeftProgram, terminal: TmuxTerminal, key: str

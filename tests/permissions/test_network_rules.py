@@ -124,6 +124,11 @@ def test_an_address_inside_is_reached_where_a_rule_names_it_too() -> None:
     assert rules.decide_address("intra.test", "10.0.0.6", 443).rule == "fetch(domain:10.0.0.6)"
 
 
+def test_an_address_with_a_zone_is_reached_by_no_name() -> None:
+    rules = network("allow example.org", "allow [fe80::1]")
+    assert rules.decide_address("example.org", "fe80::1%eth0", 443).verdict == "deny"
+
+
 def test_only_localhost_itself_means_the_loopback() -> None:
     rules = network("allow localhost:80", "allow evil.test:80", "allow x.localhost:80")
     assert rules.decide_address("localhost", "127.0.0.1", 80).verdict == "allow"

@@ -19,10 +19,13 @@ from weft.permissions import (
     read_rule,
     rule_problem,
 )
+from weft.permissions.domains import plain_host
+from weft.permissions.network_rules import NetworkRules
+from weft.workspace.egress.request_head import BadRequest, read_request
 
 DATA = Path(__file__).parents[1] / "attacks" / "data"
 BENIGN = "benign"
-KINDS = ("config", "files", "path", "rule", "shell", "terminal", "url")
+KINDS = ("config", "files", "network", "path", "rule", "shell", "terminal", "url")
 ROOT = "/p"
 """The folder of the project that the cases speak of."""
 
@@ -91,4 +94,21 @@ def action_of(tool: str, text: str, *, sandboxed: bool = True) -> ToolAction:
 def decision_of(case: AttackCase, *more: str) -> PolicyDecision:
     """What the policy says of a case, with further rules besides its own."""
     rules = rules_of((*case.rules, *more))
+    if case.tool == "network":
+        return _of_host(case.text, rules)
     return decide(action_of(case.tool, case.text), mode=case.mode, rules=rules)
+
+
+def _of_host(text: str, rules: tuple[PermissionRule, ...]) -> PolicyDecision:
+    """What a command that connects to `host:port` is told, as the proxy reads it; behind `=`, where
+    the host leads."""
+    where, _, number = text.partition("=")
+    try:
+        request = read_request(f"CONNECT {where} HTTP/1.1".encode(), plain_host)
+    except BadRequest as error:
+        return PolicyDecision("deny", str(error))
+    network = NetworkRules(rules)
+    found = network.decide(request.host, request.port)
+    if found.verdict == "allow" and number:
+        found = network.decide_address(request.host, number, request.port)
+    return PolicyDecision(found.verdict, found.reason)

@@ -30,6 +30,15 @@ test("no line that a model wrote is taken for a remark", () => {
   assert.deepEqual(asked(request({ preview: marked, tool_path: marked })), { text: "# outside the sandbox\nrm -rf build", remarks: [] });
 });
 
+test("the hosts that a command may reach are a fact, and no part of the command", () => {
+  const line = "# may reach localhost:8080, pypi.org\npip download x";
+  const given = request({ preview: line, tool_path: line, reason: "it would reach pypi.org" });
+  assert.equal(asked(given).text, "pip download x");
+  assert.deepEqual(words({ preview: line, tool_path: line, reason: "it would reach pypi.org" }, false), ["May reach localhost:8080, pypi.org", "In the sandbox: what it changes can be put back", "It would reach pypi.org"]);
+  const written = "# not outside the sandbox\n# may reach pypi.org\nrm x";
+  assert.deepEqual(asked(request({ preview: written, tool_path: written })), { text: "# may reach pypi.org\nrm x", remarks: [] });
+});
+
 test("a file names itself where no rule covers it, and a server's tool its server", () => {
   assert.deepEqual(words({ tool_name: "write", tool_path: "a.py", preview: "--- a" }), ["No rule covers a.py"]);
   assert.deepEqual(words({ tool_name: "mcp__docs__find" }), ["A tool of the MCP server docs", "No rule covers mcp__docs__find"]);

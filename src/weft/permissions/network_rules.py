@@ -91,7 +91,9 @@ class NetworkRules:
         plain = plain_host(f"[{number}]" if ":" in number else number)
         if plain == host:
             return NetworkDecision("allow")
-        found = self.decide(plain, port) if plain else NetworkDecision("deny")
+        if not plain:
+            return NetworkDecision("deny", f"it leads to {number}, which is not a public address")
+        found = self.decide(plain, port)
         if found.verdict == "deny":
             return NetworkDecision("deny", f"it leads to {number}: {found.reason}")
         is_own = host == THIS_MACHINE and ipaddress.ip_address(number).is_loopback

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import pytest
 
 from tests.support.allowed_hosts import file_server, judge, network, proxy
@@ -253,3 +254,34 @@ async def test_bytes_that_are_no_request_get_an_answer_or_an_end_and_hurt_nobody
                     await stream.aclose()
             good = await asked(at, get(f"http://localhost:{port}/", f"localhost:{port}"))
             assert good.startswith(b"HTTP/1.1 200")
+
+
+async def test_one_connection_that_never_pauses_does_not_keep_the_others_waiting(
+    tmp_path: Path,
+) -> None:
+    """A body in tiny chunks, of which many are there at once."""
+    with closing(listening()) as server:
+        port = server.getsockname()[1]
+        async with serving(proxy(f"allow localhost:{port}")) as at:
+            client = await anyio.connect_tcp("127.0.0.1", at)
+            async with client, anyio.create_task_group() as group:
+                head = f"POST http://localhost:{port}/ HTTP/1.1\r\nHost: localhost:{port}\r\n"
+                await client.send(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+                turns = 0
+
+                async def count() -> None:
+                    nonlocal turns
+                    while True:
+                        await anyio.lowlevel.checkpoint()
+                        turns += 1
+
+                behind = await accepted(server)
+                with closing(behind):
+                    group.start_soon(count)
+                    await client.send(b"1\r\nx\r\n" * 2_000 + b"0\r\n\r\n")
+                    data = b""
+                    while not data.endswith(b"0\r\n\r\n"):
+                        data += await received(behind)
+                    assert data.count(b"1\r\nx\r\n") == 2_000
+                    assert turns > 2_000
+                    group.cancel_scope.cancel()

@@ -24,7 +24,7 @@ def proxy_variables(
     environ: Mapping[str, str], local_names: Collection[str] = ()
 ) -> dict[str, str]:
     """What a command gets besides `environ`; `local_names` mean this machine, not the sandbox."""
-    direct = ",".join(name for name in _OWN if name.strip("[]") not in local_names)
+    direct = ",".join(name for name in _OWN if not {name, f"[{name}]"} & set(local_names))
     count = int(environ.get("GIT_CONFIG_COUNT", "0"))
     return {
         **dict.fromkeys(_PROXIES, _URL),

@@ -13,6 +13,8 @@ CHUNK = 64 * 1024
 
 async def received(source: socket.socket, most: int = CHUNK) -> bytes:
     """What comes next; nothing at the end."""
+    # A socket that always has more to give must not keep the rest of the program waiting.
+    await anyio.lowlevel.checkpoint()
     while True:
         try:
             return source.recv(most)
@@ -22,6 +24,7 @@ async def received(source: socket.socket, most: int = CHUNK) -> bytes:
 
 async def sent(target: socket.socket, data: bytes) -> None:
     """Send all of it."""
+    await anyio.lowlevel.checkpoint()
     left = memoryview(data)
     while left:
         try:
@@ -46,8 +49,6 @@ async def pour(source: socket.socket, target: socket.socket) -> None:
     """Send on what comes, to its end, and end the other side as well."""
     while data := await received(source):
         await sent(target, data)
-        # A socket that always has more to give must not keep the rest of the program waiting.
-        await anyio.lowlevel.checkpoint()
     with suppress(OSError):  # the other side has ended by itself
         target.shutdown(socket.SHUT_WR)
 

@@ -51,6 +51,11 @@ _UNCONFINED: Final = (
     "background; run it without"
 )
 
+_NO_HOSTS: Final = (
+    "this session works in an overlay of its own, from which no host is reached; run it without "
+    "`hosts`"
+)
+
 
 class ViewPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where one view keeps what is written in it."""
@@ -238,6 +243,8 @@ class HeldRunner(Runner):
     ) -> RunResult:
         if command.is_unconfined or command.stop is not None:
             raise FinalToolError(_UNCONFINED)
+        if command.hosts:
+            raise FinalToolError(_NO_HOSTS)
         view = self._view
         try:
             await view.open()
