@@ -1,23 +1,31 @@
 /** Starts the page: pairs it where a code was given, then shows what the address names. */
 
-import { effect } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { render, type JSX } from "preact";
 import { pair, token } from "./api.ts";
 import { listen } from "./keys.ts";
-import { Help, Palette } from "./screens/palette.tsx";
 import { Shell } from "./screens/shell.tsx";
-import { attachAgain, link, loadSessions, look, openSession, paired, paletteOpen, readRoute, route } from "./store.ts";
+import { attachAgain, helpOpen, link, loadSessions, look, openSession, paired, paletteOpen, readRoute, route } from "./store.ts";
 import { Logo } from "./ui/icons.tsx";
+
+/** What opens over every screen, loaded behind the first one. */
+const dialogs = signal<typeof import("./screens/palette.tsx") | null>(null);
 
 function Page(): JSX.Element {
   if (!paired.value) return <Unpaired />;
+  const late = dialogs.value;
   return (
     <>
       <Shell />
-      <Palette />
-      <Help />
+      {late ? <late.Palette /> : null}
+      {late ? <late.Help /> : null}
     </>
   );
+}
+
+function loadDialogs(): void {
+  // Where the server was away, the next key that opens one of them asks again.
+  void import("./screens/palette.tsx").then((module) => { dialogs.value = module; }, () => { paletteOpen.value = false; helpOpen.value = false; });
 }
 
 function Unpaired(): JSX.Element {
@@ -48,6 +56,8 @@ async function start(): Promise<void> {
   root?.replaceChildren();
   if (root) render(<Page />, root);
   listen();
+  loadDialogs();
+  effect(() => { if ((paletteOpen.value || helpOpen.value) && !dialogs.peek()) loadDialogs(); });
   effect(() => {
     if (!paired.value) return;
     link.back = attachAgain;
