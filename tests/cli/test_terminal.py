@@ -136,8 +136,6 @@ def test_the_hosts_of_a_command_are_shown_and_always_proposes_the_rule_for_them(
     screen = terminal.wait_for("What may run again without asking?")
     assert "A rule ─ domain:localhost:8080: 1 of 2 past calls" in screen
     assert "In every session of yours (your settings):  fetch(domain:localhost:8080)" in screen
-    terminal.keys("3")
-    terminal.wait_for("Thanks.")
 
 
 @pytest.mark.parametrize("key", ["Escape", "C-c", "Enter"])

@@ -38,6 +38,7 @@ from weft.permissions.verdict import (
 )
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.permissions.network_rules import read_host
     from weft.permissions.rule_examples import example_problem, rules_mean, table_problem
     from weft.permissions.rule_text import (
         problem_of,
@@ -83,6 +84,7 @@ __all__ = [
     "our_tool_name",
     "problem_of",
     "protected_below",
+    "read_host",
     "read_rule",
     "rule_problem",
     "rules_mean",
@@ -100,6 +102,7 @@ _HOMES = {
     "example_problem": "rule_examples",
     "rules_mean": "rule_examples",
     "table_problem": "rule_examples",
+    "read_host": "network_rules",
     "problem_of": "rule_text",
     "read_rule": "rule_text",
     "rule_problem": "rule_text",

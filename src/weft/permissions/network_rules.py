@@ -4,7 +4,7 @@ A command in the sandbox reaches what a rule `allow fetch(domain:…)` names, or
 for this very command, and nothing that a rule denies or asks about.  Without a port a domain means
 those of the web; any other has to be named.  An address that is not public (this machine, the
 network that it is in) is reached only where it is named itself: a name that leads there is not
-enough, for whoever owns the name says where it leads.
+enough, for the name's owner says where it leads.
 """
 
 from __future__ import annotations

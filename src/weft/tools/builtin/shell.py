@@ -216,7 +216,7 @@ def _named(hosts: Sequence[str]) -> tuple[str, ...]:
     """Hosts as they are judged and shown."""
     if not hosts:
         return ()
-    from weft.permissions.network_rules import read_host  # few commands name any
+    from weft.permissions import read_host  # few commands name any
 
     found = {text: read_host(text) for text in hosts}
     if wrong := [text for text, host in found.items() if host is None]:

@@ -107,7 +107,7 @@ class EgressProxy:
             numbers = await self._lookup.numbers(host)
         except OSError as error:
             raise _Refusal("502 Bad Gateway", f"{host} is not found: {error}") from error
-        # All of them: a name that leads inside as well is nobody's to be trusted with.
+        # All of them: a name that leads inside as well is not to be trusted.
         for number in numbers:
             self._refuse_if(self._judge.refused_address(host, number, port))
         why: OSError | None = None

@@ -32,7 +32,7 @@ class HostLookup:
         """The addresses of a host, as text.
 
         Raises:
-            OSError: the name is not known, or nobody answers.
+            OSError: the name is not known, or no server answers.
         """
         if host == "localhost":
             return _LOOPBACK  # never asked for: a name server may say otherwise
@@ -54,7 +54,7 @@ class HostLookup:
 async def looked_up(host: str) -> Sequence[str]:
     """What the name servers of this machine say.
 
-    In a thread of its own that nobody waits for at the end: a lookup cannot be ended, and one that
+    In a thread of its own that is not waited for at the end: a lookup cannot be ended, and one that
     no server answers takes half a minute.
     """
     answers: queue.SimpleQueue[Sequence[str] | OSError] = queue.SimpleQueue()

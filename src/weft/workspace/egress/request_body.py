@@ -1,5 +1,5 @@
 """The body of a request, sent on to its very end and not a byte further: what stands behind it
-would be another request, which nobody has judged."""
+would be another request, which was not judged."""
 
 from __future__ import annotations
 

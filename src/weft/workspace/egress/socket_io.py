@@ -62,7 +62,7 @@ async def pour_or_cut(source: socket.socket, target: socket.socket) -> None:
 
 
 def cut(*sockets: socket.socket) -> None:
-    """End connections at once; whoever waits for them goes on."""
+    """End connections at once; what waits for them goes on."""
     for each in sockets:
         with suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)

@@ -105,7 +105,7 @@ IS_FOLDER, IS_FILE = 0o040000, 0o100000
 MOST_PROCESSES = 4096
 """Processes and threads that all commands together may have at once."""
 WAITING_CONNECTIONS = 128
-"""That nobody has accepted yet."""
+"""That are not accepted yet."""
 WHAT_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 # `use_errno`: without it another C call between the failure and the question overwrites the number.
@@ -342,8 +342,8 @@ def raise_loopback() -> None:
 def opened_listener(port: int) -> _socket.socket:
     """A listener on the loopback of the network that this process is in.
 
-    A socket stays in the network in which it was made, whichever process has it: what the one who
-    gets it accepts comes from in here, and from nowhere else.
+    A socket stays in the network in which it was made, whichever process has it: what is accepted
+    from it comes from in here, and from nowhere else.
     """
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", port))
@@ -574,7 +574,7 @@ class CellInit:
         """The keeper's own network, while the cell is in another."""
         self._stays_apart = False
         """Each of its views has a network of its own.  The keeper's belongs to a user namespace
-        above ours, so that nobody here may go back to it."""
+        above ours, so that no cell may go back to it."""
         self._view: MountView | JoinedView | None = None
 
     def live(self) -> None:
