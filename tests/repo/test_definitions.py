@@ -284,6 +284,13 @@ def test_letters_that_end_like_blanks_stay_whole(word: str) -> None:
     assert heading.signature == f"# {word}"
 
 
+def test_accessors_of_ruby_are_definitions() -> None:
+    source = b"class Cart\n  attr_reader :total, :rate\n  attr_accessor :items\n  log :other\nend\n"
+    found = {each.name: each.signature for each in definition_reader("ruby").read(source)}
+    assert [*found] == ["Cart", "total", "rate", "items"]
+    assert found["rate"] == "attr_reader :total, :rate"
+
+
 def test_a_byte_order_mark_is_no_part_of_a_signature() -> None:
     (found,) = definition_reader("python").read(b"\xef\xbb\xbfdef total(): pass\n")
     assert found.signature == "def total()"

@@ -132,7 +132,8 @@ class DefinitionReader:
                 name = text[place : named.end_byte]
                 if not (name.isascii() and name.isidentifier()):
                     named = _own_name(named)
-                    name = _on_one_line(_decoded(text[named.start_byte : named.end_byte]))
+                    begin = named.start_byte + (named.type == _SYMBOL)
+                    name = _on_one_line(_decoded(text[begin : named.end_byte]))
                 if name and len(name) <= _NAME_CHARS:
                     first, last = node.start_point[0] + 1, node.end_point[0] + 1
                     body = node.child_by_field_id(body_field) if body_field else None
@@ -150,6 +151,8 @@ def _own_name(named: Node) -> Node:
     return named
 
 
+_SYMBOL: Final = "simple_symbol"
+"""Ruby's name of what is defined by a call; it begins with a colon."""
 _OUTER_NAMES: Final = frozenset({"qualified_identifier", "template_type"})
 _MARKUP: Final = frozenset({"css", "html", "markdown"})
 _SAME_QUERY: Final = {"tsx": "typescript"}
