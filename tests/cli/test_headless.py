@@ -256,7 +256,7 @@ def test_limits_end_the_run_with_a_failure_and_say_why(weft: WeftProgram) -> Non
     model = weft.script([text("Look."), call("read", path="a.txt")], "Never said.")
     done = weft.call("-p", "-m", model, "--max-turns", "1", "hi")
     assert done.returncode == 1
-    said = "reached the limit of model answers in one turn: at most 1; `weft -c` continues"
+    said = "the limit of 1 answer in one turn is reached; `weft -c` continues"
     assert done.stderr == f"weft: {said}\n"
     json_ = weft.call("-p", "-m", model, "--max-turns", "1", "--output-format", "json", "hi")
     assert lines(json_.stdout)[0]["subtype"] == "error_max_turns"

@@ -358,6 +358,17 @@ async def test_a_resize_while_another_program_has_the_terminal_writes_nothing(
         await driven.terminal.shows("later", "› a draft", "─" * 50)
 
 
+async def test_after_the_editor_ctrl_u_is_no_undo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "true")
+    async with driven_screen(tmp_path) as driven:
+        await driven.type("abc def\x17")
+        for key in ("c-x", "c-e", "c-u"):
+            driven.screen.input.press(key)
+        assert driven.screen.input.editor.text == ""
+
+
 async def test_a_message_that_a_command_sends_is_shown_while_it_is_on_its_way(
     tmp_path: Path,
 ) -> None:

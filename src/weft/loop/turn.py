@@ -263,7 +263,8 @@ class Turn:
         if calls.is_stuck:
             return TurnStop("no_progress", "the same calls with the same results, again and again")
         if answers_given(state, self._pending.facts) >= limits.max_turns:
-            return TurnStop("max_turns", f"at most {limits.max_turns:,}")
+            most = "1 answer" if limits.max_turns == 1 else f"{limits.max_turns} answers"
+            return TurnStop("max_turns", f"the limit of {most} in one turn is reached")
         # Last, because it sets money aside for the call that follows.
         reached_budget = await self._model.usage.budget_reached(state)
         return TurnStop(*reached_budget) if reached_budget is not None else None

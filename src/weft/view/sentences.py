@@ -59,6 +59,8 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
         told = ("weft auth", "gcloud auth", "the key came from")
         is_told = any(each in sentence for each in told)
         return sentence if is_told else f"{sentence}; {advice}"
+    if reason == "max_turns" and detail:
+        return detail  # it says the same, with the number
     return f"{plain}: {detail}" if detail and detail != plain else plain
 
 

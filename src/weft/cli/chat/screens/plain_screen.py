@@ -249,6 +249,9 @@ class PlainScreen(ChatScreen):
         if text:
             self._write(f"{text}\n")
 
+    def sending(self, text: str) -> None:
+        pass  # what was typed stands here already, and nothing is redrawn
+
     def put_back(self, text: str) -> None:
         self._write(f"(not sent: {clean(text)})\n")
 

@@ -171,6 +171,7 @@ class ChatScreen(Protocol):
         """A message that the user gave as this text is on its way: `show` has it once it is on
         record, `put_back` where it is refused.
         """
+        ...
 
     def put_back(self, text: str) -> None:
         """Put text into the input line, before what stands there."""

@@ -335,6 +335,8 @@ class ChatInput:
         """Ctrl+X Ctrl+E: the editor, as in a shell."""
         prefix, self._prefix = self._prefix, key if key == "c-x" else ""
         if prefix == "c-x" and key == "c-e":
+            # The prefix has had its key: the next Ctrl+U is not that of Ctrl+X Ctrl+U.
+            self._shell.forget()
             self._edit_outside()
             return True
         return False
