@@ -40,7 +40,7 @@ INHERITED: Final = (
 """What servers find of the user's environment; all else an entry has to name."""
 MOST_FOLDERS: Final = 5_000
 """Folders of a project that are searched for repositories before a server is started."""
-MOST_REPOSITORIES: Final = 500
+MOST_REPOSITORIES: Final = 200
 _CACHES: Final = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "UV_TOOL_DIR")
 """What tells programs where to keep what they download."""
 
