@@ -235,9 +235,7 @@ def killed(seed: int) -> Tally:
         environ = _environ(home)
         _talked(home, folder, environ)
         before, mounts = tree(folder), Path("/proc/self/mountinfo").read_text()
-        check = (
-            f"echo on >> f1.txt; (sleep 600; : {token}) & sleep {dice.random()}; : {token}; true"
-        )
+        check = f"echo on >> f1.txt; (sleep 600; : {token}) & sleep 60; : {token}; true"
         bisect = subprocess.Popen(
             [sys.executable, "-m", "weft", "bisect", "--jobs", "2", "--", check],
             cwd=folder,

@@ -108,7 +108,7 @@ async def test_a_module_that_was_compiled_today_is_not_taken_for_that_of_the_tur
     repository(shared_world)
     shared_world.write(".gitignore", "__pycache__/\n")
     # Of the same length, and maybe written in the same second: only its time tells them apart.
-    plan = [
+    plan: list[Turn] = [
         shell("echo 'x = 1' > mod.py"),
         [shell("echo 'x = 2' > mod.py; touch -d '+1 hour' mod.py; python3 -c 'import mod'")],
         fine(3),
