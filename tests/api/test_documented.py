@@ -58,13 +58,13 @@ def test_every_error_is_documented() -> None:
     assert sorted(names - NAMED) == []
 
 
-@pytest.mark.anyio
 def marked(example: Example) -> Any:
     """The example; one with a goal runs the goal's check."""
     marks = [pytest.mark.process] if "set_goal" in example.code else []
     return pytest.param(example, marks=marks, id=str(example))
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     "example", [*map(marked, examples("api.md")), *map(marked, examples("project.md"))]
 )
