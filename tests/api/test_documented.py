@@ -58,15 +58,16 @@ def test_every_error_is_documented() -> None:
     assert sorted(names - NAMED) == []
 
 
-def _case(example: Example) -> Any:
-    """An example; one that runs a check starts a process."""
-    marks = [pytest.mark.process] if ".bisect(" in example.code else []
+def marked(example: Example) -> Any:
+    """The example; one that runs a check starts a process."""
+    starts = any(each in example.code for each in (".bisect(", "set_goal"))
+    marks = [pytest.mark.process] if starts else []
     return pytest.param(example, marks=marks, id=str(example))
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "example", [_case(each) for each in (*examples("api.md"), *examples("project.md"))]
+    "example", [*map(marked, examples("api.md")), *map(marked, examples("project.md"))]
 )
 async def test_the_examples_work(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

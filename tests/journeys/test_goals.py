@@ -20,9 +20,11 @@ from weft.events import (
     TurnFinished,
     TurnStarted,
 )
+from weft.messages import Text
 from weft.providers import ModelInfo
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
+from weft.session import SendPrompt
 from weft.store import LOOKS_READER
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -432,3 +434,12 @@ async def test_what_was_tried_is_in_the_decision_graph_when_it_ends(world: World
         assert found["goal", "done"] == "write the right answer"
         assert found["outcome", "done"].startswith("Reached: write the right answer")
         assert found["action", "abandoned"] == "Round 1: wrong"
+
+
+async def test_a_message_of_a_user_is_never_a_round(world: World) -> None:
+    app = world.open(ScriptedModel(["never"]))
+    async with app:
+        session = await app.sessions.start_session()
+        prompt = SendPrompt(parts=(Text(text="hello"),), options={"goal": "gol_1"})
+        with pytest.raises(UsageError, match="no round of a goal"):
+            await (await session._port()).call(prompt)

@@ -109,7 +109,7 @@ from weft.session.work.mailbox_messages import (
     TurnWrites,
 )
 from weft.session.work.running_work import RunningWork
-from weft.state import QueueEntry, SessionState
+from weft.state import GOAL_OPTION, QueueEntry, SessionState
 from weft.store import Lease, Store
 from weft.thinking_levels import KnownLevels
 
@@ -633,6 +633,9 @@ class SessionActor:
                 | ContinueTurn(options=options)
                 | ScheduleInput(options=options)
             ):
+                if GOAL_OPTION in options:
+                    # It lends a turn what the goal may do: only the session itself begins rounds.
+                    raise UsageError("a message is no round of a goal")
                 self._env.turns.check(self.state, options)
             case ChangeSetting(name=name, value=value) if value is not None:
                 self._env.turns.check(self.state, value if name == "budget" else {name: value})

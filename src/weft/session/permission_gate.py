@@ -163,8 +163,7 @@ class SessionPermissionGate(PermissionGate):
         if running is None:
             return None
         if self._round is None or self._round[0] is not running:
-            is_goal = isinstance(running, GoalSet)
-            self._round = (running, goal_words(running) if is_goal else schedule_words(running))
+            self._round = (running, _said_by(running))
         name = running.goal_id if isinstance(running, GoalSet) else running.schedule_id
         is_given = self.is_sealed(name, running.permission, self._round[1])
         return running.permission if is_given else None
@@ -234,6 +233,10 @@ class SessionPermissionGate(PermissionGate):
     def turn_ended(self) -> None:
         """Grants for the turn end with it."""
         self._grants = [grant for grant in self._grants if grant.scope == "session"]
+
+
+def _said_by(running: InputScheduled | GoalSet) -> str:
+    return goal_words(running) if isinstance(running, GoalSet) else schedule_words(running)
 
 
 def _known_mode(word: str) -> Mode:

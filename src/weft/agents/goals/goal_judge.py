@@ -90,17 +90,19 @@ class GoalJudge:
     async def _ask(self, pending: PendingFacts, request: ModelRequest) -> ModelAnswer:
         """Ask once; whatever comes of it, what it used is noted."""
         env = self._env
+        length = len(request.system) + sum(
+            len(part.text)
+            for message in request.messages
+            if isinstance(message, ChatMessage)
+            for part in message.parts
+            if isinstance(part, Text)
+        )
         started = ModelCallStarted(
             turn_id=TurnId(""),
             node=new_node_id(env.clock.now()),
             model=env.model_name,
             purpose="summary",
-            input_tokens=sum(
-                estimate_text(len(part.text))
-                for message in request.messages
-                for part in message.parts
-                if isinstance(part, Text)
-            ),
+            input_tokens=estimate_text(length),
             digest=lone_request_digest(
                 model=env.model_name,
                 system=request.system,

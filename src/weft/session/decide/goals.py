@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, assert_never
+from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
@@ -219,8 +219,8 @@ def _resume(command: ResumeGoal, state: SessionState, context: DecisionContext) 
     is_news = not state.goal.is_active
     if is_news:
         facts.append(GoalPaused(goal_id=goal.goal_id, paused=False, reason="user"))
-    then = "nothing" if context.running else ("goal" if state.turn.open is None else "go_on")
-    return DecidedCommand(facts=tuple(facts), answer=is_news, then=then)
+    plan = DecidedCommand(facts=tuple(facts), answer=is_news)
+    return plan if context.running else msgspec.structs.replace(plan, then=_continued(state))
 
 
 def _clear(state: SessionState) -> DecidedCommand:
@@ -343,5 +343,8 @@ def wake_goal(state: SessionState, context: DecisionContext) -> DecidedCommand:
         detail = f"{len(recent)} times within an hour"
         return DecidedCommand(facts=(paused_fact(goal, "restarts", detail),), answer=False)
     again = SessionRestarted(reason="the goal goes on after its process ended")
-    then = "goal" if state.turn.open is None else "go_on"
-    return DecidedCommand(facts=(again,), answer=True, then=then)
+    return DecidedCommand(facts=(again,), answer=True, then=_continued(state))
+
+
+def _continued(state: SessionState) -> Literal["goal", "go_on"]:
+    return "goal" if state.turn.open is None else "go_on"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from weft.api import Goal, Session
@@ -57,6 +58,7 @@ class GoalCommands(CommandGroup):
         self, session: Session, given: dict[str, Any], verb: str
     ) -> Goal | None:
         """Do it; where there is no sandbox, the user is asked once whether the check may run."""
+        calls: dict[str, Callable[..., Awaitable[Goal]]]
         calls = {"set": session.set_goal, "edit": session.edit_goal, "resume": session.resume_goal}
         try:
             return await calls[verb](**given)
