@@ -41,7 +41,7 @@ def played(tries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     answers: list[object] = []
     for since, text, said in tries:
         call = {"do": "call", "name": "write", "args": {"path": "sums.txt", "content": text}}
-        when = {"user_says": since, "since": since}
+        when: dict[str, object] = {"user_says": since, "since": since}
         answers[:0] = [
             {"when": {**when, "rounds": 0}, "steps": [call]},
             {"when": {**when, "rounds": 1}, "steps": [{"do": "text", "text": said}]},
