@@ -41,10 +41,10 @@ def played(tries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     answers: list[object] = []
     for since, text, said in tries:
         call = {"do": "call", "name": "write", "args": {"path": "sums.txt", "content": text}}
-        when: dict[str, object] = {"user_says": since, "since": since}
+        first: dict[str, object] = {"user_says": since, "since": since, "rounds": 0}
         answers[:0] = [
-            {"when": {**when, "rounds": 0}, "steps": [call]},
-            {"when": {**when, "rounds": 1}, "steps": [{"do": "text", "text": said}]},
+            {"when": first, "steps": [call]},
+            {"when": first | {"rounds": 1}, "steps": [{"do": "text", "text": said}]},
         ]
     return {"answers": answers, "loop": True}
 

@@ -16,7 +16,7 @@ from weft.state import ChildSession, PlanState, SessionState
 from weft.state.ledger import LEAST_COUNTED, PLAUSIBLE
 from weft.store import DraftCall, SessionRow
 from weft.tree import NodeSkeleton
-from weft.view.goal_text import goal_row
+from weft.view.goal_line import goal_row
 from weft.view.snapshot import CallInFlight, ChildInfo, ContextZone, EditorSnapshot, PlanProgress
 
 AT_REST: Final[tuple[Status, ...]] = ("idle", "interrupted", "error")

@@ -30,14 +30,8 @@ if TYPE_CHECKING:
         ViewBlock,
     )
     from weft.view.difference_text import difference_rows, difference_summary
-    from weft.view.goal_text import (
-        GOAL_ENDS,
-        GOAL_PAUSES,
-        GoalRow,
-        checked_text,
-        goal_note,
-        goal_row,
-    )
+    from weft.view.goal_line import GOAL_PAUSES, GoalRow, goal_row
+    from weft.view.goal_text import GOAL_ENDS, checked_text, goal_note
     from weft.view.history import history_blocks, open_calls
     from weft.view.live_area import (
         LiveArea,
@@ -147,11 +141,11 @@ __all__ = [
 
 _HOMES = {
     "GOAL_ENDS": "goal_text",
-    "GOAL_PAUSES": "goal_text",
-    "GoalRow": "goal_text",
+    "GOAL_PAUSES": "goal_line",
+    "GoalRow": "goal_line",
     "checked_text": "goal_text",
     "goal_note": "goal_text",
-    "goal_row": "goal_text",
+    "goal_row": "goal_line",
     "AgentEnd": "blocks",
     "AgentsCard": "blocks",
     "LookupCard": "blocks",

@@ -19,7 +19,7 @@ from weft.events import (
     TurnWaiting,
 )
 from weft.view.blocks import LookupCard, user_block
-from weft.view.goal_text import GoalRow
+from weft.view.goal_line import GoalRow
 from weft.view.plan_steps import steps_of
 from weft.view.sentences import count_of, describe_call, thousands
 from weft.view.snapshot import EditorSnapshot, PlanProgress

@@ -78,7 +78,8 @@ from weft.view.blocks import (
     user_block,
 )
 from weft.view.card_groups import LOOKUPS, AgentGroup, LookupGroup
-from weft.view.goal_text import goal_note, row_after
+from weft.view.goal_line import row_after
+from weft.view.goal_text import goal_note
 from weft.view.history import CUT_OFF
 from weft.view.live_area import (
     PLAN_REQUEST,

@@ -14,7 +14,7 @@ from weft.events import PermissionRequest, Status, ToolExecuting, TurnWaiting
 from weft.ids import NodeId, SessionId
 from weft.messages import Part, Usage
 from weft.state import QueueEntry, Request
-from weft.view.goal_text import GoalRow
+from weft.view.goal_line import GoalRow
 
 
 class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
