@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.support.attack_corpus import action_of, rules_of
@@ -134,3 +137,24 @@ def test_every_part_is_explained() -> None:
 @pytest.mark.parametrize("pattern", ["git diff *", "ls", "npm run test:*", "find * -name *.py"])
 def test_a_pattern_is_split_like_a_line(pattern: str) -> None:
     assert compile_pattern(pattern).words[0].text == pattern.split()[0]
+
+
+@pytest.mark.process
+def test_no_character_behind_a_brace_ends_the_process() -> None:
+    """The grammar looks it up in a short table, beyond which each process has other memory."""
+    program = (
+        "from weft.permissions.shell import parse_line\n"
+        "for wide in map(chr, (0x3000, 0x1F600, 0x80000, 0xE0001, 0x10FFFF)):\n"
+        "    for line in ('echo {%s}', '{%s..3}', 'x{12%s', 'x{1..%s}', '{1..3%s}'):\n"
+        "        parse_line(line % wide)\n"
+    )
+    ends = [subprocess.run([sys.executable, "-c", program]).returncode for _ in range(6)]
+    assert ends == [0] * 6
+
+
+def test_wide_characters_in_braces_are_words_as_others_are() -> None:
+    rule = "allow shell(echo *)"
+    assert verdict("echo {文,字}", rule) == verdict("echo {a,b}", rule)
+    assert verdict("echo 'x{文}'", rule) == "allow"
+    assert verdict("echo {文,字}; rm x", rule) == "ask"
+    assert verdict("{文; rm x; }", "deny shell(rm *)") == "deny"

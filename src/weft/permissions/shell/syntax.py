@@ -47,6 +47,9 @@ _SEPARATES: Final = frozenset({";", "&", "&&", "||", "|", "|&", "\n"})
 _REDIRECTS: Final = frozenset(
     {"<", ">", ">>", "<<", "<<-", "<<<", "<&", ">&", "&>", "&>>", ">|", "<>"}
 )
+_WIDE_IN_BRACE: Final = re.compile(r"(?<=\{)([0-9]*(?:\.{1,2}[0-9]*)?)([^\x00-\xff]+)")
+"""Where the scanner of the grammar looks a character up in a table of 256 places: a larger one is
+read from whatever memory stands there, or ends the process."""
 _BY_KEYWORD: Final = frozenset({"export", "declare", "typeset", "local", "readonly", "unset"})
 """Commands that the grammar has a node of their own for."""
 _TYPES: Final = frozenset(
@@ -189,12 +192,24 @@ class _Offsets:
 def _by_grammar(line: str) -> _TreeReader:
     """The line as the grammar reads it."""
     source = line.encode("utf-8", "surrogatepass")
-    root = _parser().parse(source).root_node
+    root = _parser().parse(_readable_source(line, source)).root_node
     reader = _TreeReader(source)
     reader.visit(root)
     if root.has_error and not reader.problem:
         reader.problem = "it is no line that bash understands"
     return reader
+
+
+def _readable_source(line: str, source: bytes) -> bytes:
+    """What the grammar is given: as long as the line, with nothing that it cannot look up."""
+    if line.isascii() or "{" not in line:
+        return source
+
+    def as_plain(found: re.Match[str]) -> str:
+        size = len(found[2].encode("utf-8", "surrogatepass"))
+        return f"{found[1]}{'%' * size}"
+
+    return _WIDE_IN_BRACE.sub(as_plain, line).encode("utf-8", "surrogatepass")
 
 
 class _TreeReader:
