@@ -505,3 +505,21 @@ async def test_a_goal_that_is_edited_during_its_check_is_checked_as_it_is_now(
         await until(session, GoalEnded)
         assert [each.done for each in await facts(session, GoalChecked)] == [False, True]
         assert world.read("answer.txt") == "right"
+
+
+async def test_a_resume_counts_no_time_in_which_no_process_worked(
+    world: World,
+) -> None:
+    app = world.open(ScriptedModel([Stall(gate="never")]), clock=world.clock)
+    await app.__aenter__()
+    session = await app.sessions.start_session(permission_mode="accept_edits")
+    await started(session, max_seconds=60.0)
+    await until(session, ModelCallStarted)
+    await crash(app)
+    world.clock.advance(3600.0)
+    app = world.open(ScriptedModel([write("right"), "Done."]), clock=world.clock)
+    async with app:
+        again = await app.sessions.get(session.id)
+        await again.resume_goal()
+        await until(again, GoalEnded)
+        assert await reasons(again) == ["done"]
