@@ -183,8 +183,7 @@ class SessionGoal(msgspec.Struct):
 
 def _is_of_another(fact: AnyFact, goal: GoalSet) -> bool:
     """Whether it is of the goal before: one was cleared, and a check of it ended later."""
-    is_named = isinstance(fact, GoalChecked | GoalPaused | GoalEnded)
-    return is_named and fact.goal_id != goal.goal_id
+    return isinstance(fact, GoalChecked | GoalPaused | GoalEnded) and fact.goal_id != goal.goal_id
 
 
 def _shortened(checked: GoalChecked) -> GoalChecked:
