@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+import anyio.to_thread
 import pytest
 
 from tests.support.world import World, crash, facts, until, until_idle
@@ -443,3 +446,80 @@ async def test_a_message_of_a_user_is_never_a_round(world: World) -> None:
         prompt = SendPrompt(parts=(Text(text="hello"),), options={"goal": "gol_1"})
         with pytest.raises(UsageError, match="no round of a goal"):
             await (await session._port()).call(prompt)
+
+
+async def test_a_goal_that_was_cleared_in_its_round_lends_nothing_to_later_turns(
+    world: World,
+) -> None:
+    run = CallTool(name="shell", args={"command": "touch ran"})
+    model = ScriptedModel([HELD, run, "Done."])
+    app = world.open(model)
+    async with app:
+        session = await app.sessions.start_session()
+        await started(session, check="touch ran")
+        await until(session, ModelCallStarted)
+        await session.clear_goal()
+        model.gate("works").opened.set()
+        await until_idle(session)
+        await session.send_prompt("go on")
+        await until(session, PermissionRequest)
+        assert not (world.project / "ran").exists()
+
+
+async def begun_check(world: World, session: Session) -> None:
+    """A goal whose check has begun, and ends well when its gate is opened."""
+    os.mkfifo(world.project / "gate")
+    await started(session, check="cat gate")
+    await until(session, ToolExecuting)
+
+
+async def open_gate(world: World) -> None:
+    await anyio.to_thread.run_sync((world.project / "gate").write_text, "now\n")
+
+
+async def test_the_check_of_a_goal_that_was_cleared_does_not_end_the_next_one(
+    world: World,
+) -> None:
+    app = world.open(ScriptedModel(["Done.", write("right"), "Done."]))
+    async with app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await begun_check(world, session)
+        await session.clear_goal()
+        await started(session, text="another")
+        await open_gate(world)
+        await until(session, GoalEnded, after=(await facts(session, GoalEnded))[-1].seq)
+        assert await reasons(session) == ["cleared", "done"]
+        assert [each.round for each in await facts(session, GoalChecked)] == [1]
+        assert world.read("answer.txt") == "right"
+
+
+async def test_a_goal_that_is_edited_during_its_check_is_checked_as_it_is_now(
+    world: World,
+) -> None:
+    app = world.open(ScriptedModel(["Done.", write("right"), "Done."]))
+    async with app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await begun_check(world, session)
+        await session.edit_goal(check=CHECK, outside_sandbox=True)
+        await open_gate(world)
+        await until(session, GoalEnded)
+        assert [each.done for each in await facts(session, GoalChecked)] == [False, True]
+        assert world.read("answer.txt") == "right"
+
+
+async def test_a_resume_counts_no_time_in_which_no_process_worked(
+    world: World,
+) -> None:
+    app = world.open(ScriptedModel([Stall(gate="never")]), clock=world.clock)
+    await app.__aenter__()
+    session = await app.sessions.start_session(permission_mode="accept_edits")
+    await started(session, max_seconds=60.0)
+    await until(session, ModelCallStarted)
+    await crash(app)
+    world.clock.advance(3600.0)
+    app = world.open(ScriptedModel([write("right"), "Done."]), clock=world.clock)
+    async with app:
+        again = await app.sessions.get(session.id)
+        await again.resume_goal()
+        await until(again, GoalEnded)
+        assert await reasons(again) == ["done"]

@@ -104,9 +104,14 @@ class SessionGoal(msgspec.Struct):
         """Take one more fact in."""
         if isinstance(fact, GoalSet):
             self._set(fact)
-        elif self.goal is not None and self.ended is None:
+        elif self.goal is None or _is_of_another(fact, self.goal):
+            return
+        elif self.ended is None:
             self._count(fact)
             self._apply(fact)
+        elif isinstance(fact, TurnFinished) and fact.turn_id == self.turn_id:
+            # The round goes on when its goal is cleared; to the turns behind it nothing is lent.
+            self.turn_id, self.last_turn = None, fact.turn_id
 
     def _set(self, fact: GoalSet) -> None:
         is_edit = self.goal is not None and self.goal.goal_id == fact.goal_id
@@ -174,6 +179,11 @@ class SessionGoal(msgspec.Struct):
             is_paused = fact.paused
         is_over = is_paused or isinstance(fact, GoalEnded)
         self.since = None if held or is_over else fact.at
+
+
+def _is_of_another(fact: AnyFact, goal: GoalSet) -> bool:
+    """Whether it is of the goal before: one was cleared, and a check of it ended later."""
+    return isinstance(fact, GoalChecked | GoalPaused | GoalEnded) and fact.goal_id != goal.goal_id
 
 
 def _shortened(checked: GoalChecked) -> GoalChecked:

@@ -79,6 +79,10 @@ class CheckGate(PermissionGate):
         return self._gate.read_rules
 
     @property
+    def network_rules(self) -> tuple[PermissionRule, ...]:
+        return self._gate.network_rules
+
+    @property
     def reads_lines(self) -> bool:
         return self._gate.reads_lines
 
@@ -119,8 +123,18 @@ class GoalCheck(SessionWork):
         if self.scope.cancelled_caught:
             await self._journal.commit(self.settled)
             return
-        self._pending.note(*facts)
-        await self._pending.commit(_CHECKED, ends_work=True)
+
+        def verdict(state: SessionState, noted: Sequence[Fact]) -> Sequence[Fact]:
+            return facts if self._is_asked_for(state) else ()
+
+        await self._pending.commit(_CHECKED, verdict, ends_work=True)
+
+    def _is_asked_for(self, state: SessionState) -> bool:
+        """Whether the goal is still what was checked; one that was edited is checked anew."""
+        now, checked = state.goal.goal, self._goal
+        if now is None or not state.goal.is_open or now.goal_id != checked.goal_id:
+            return False
+        return (now.text, now.check, now.judge) == (checked.text, checked.check, checked.judge)
 
     def settled(self, state: SessionState) -> Commit:
         """What is known of a check that was stopped; one that the user stopped pauses the goal."""
@@ -132,10 +146,11 @@ class GoalCheck(SessionWork):
         return self._pending.take(state, ending, drop_draft=False, ends_work=True)
 
     def _after_stop(self, state: SessionState) -> tuple[Fact, ...]:
-        if not state.goal.is_active or self.is_suspended:
+        goal = state.goal.goal  # it may be another one by now
+        if goal is None or not state.goal.is_active or self.is_suspended:
             return ()
-        end = time_is_over(self._goal, state.goal, self._env.clock.now())
-        return (end or paused_fact(self._goal, "stopped", self.abort_reason),)
+        end = time_is_over(goal, state.goal, self._env.clock.now())
+        return (end or paused_fact(goal, "stopped", self.abort_reason),)
 
     # -- the command
 

@@ -40,6 +40,7 @@ RESTARTS_SECONDS: Final = 3600.0
 not do so without end."""
 LONGEST_TEXT: Final = 20_000
 LONGEST_CHECK: Final = 2_000
+_RESTARTED: Final = SessionRestarted(reason="the goal goes on after its process ended")
 NO_GOAL: Final = "there is no goal here; `/goal TEXT --check CMD` or `weft goal` sets one"
 
 
@@ -217,7 +218,11 @@ def _resume(command: ResumeGoal, state: SessionState, context: DecisionContext) 
         fresh = _again(goal, command.client)
         facts.append(_sealed(fresh, state, context, outside_sandbox=command.outside_sandbox))
     is_news = not state.goal.is_active
-    if is_news:
+    is_left = not is_news and not context.running
+    if is_left:
+        # Its process is gone: the time since then was not worked.
+        facts.append(_RESTARTED)
+    if is_news or is_left:
         facts.append(GoalPaused(goal_id=goal.goal_id, paused=False, reason="user"))
     plan = DecidedCommand(facts=tuple(facts), answer=is_news)
     return plan if context.running else msgspec.structs.replace(plan, then=_continued(state))
@@ -342,8 +347,7 @@ def wake_goal(state: SessionState, context: DecisionContext) -> DecidedCommand:
     if len(recent) >= MOST_RESTARTS:
         detail = f"{len(recent)} times within an hour"
         return DecidedCommand(facts=(paused_fact(goal, "restarts", detail),), answer=False)
-    again = SessionRestarted(reason="the goal goes on after its process ended")
-    return DecidedCommand(facts=(again,), answer=True, then=_continued(state))
+    return DecidedCommand(facts=(_RESTARTED,), answer=True, then=_continued(state))
 
 
 def _continued(state: SessionState) -> Literal["goal", "go_on"]:
