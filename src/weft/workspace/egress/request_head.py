@@ -54,6 +54,9 @@ class PlainRequest(NamedTuple):
         """
         sizes = {value for name, value in self.headers if name.lower() == b"content-length"}
         codings = [value for name, value in self.headers if name.lower() == b"transfer-encoding"]
+        if self._for_us & {b"content-length", b"transfer-encoding"}:
+            # The server would not be told, and take the body for a request that nobody judged.
+            raise BadRequest("the length of the body is not clear")
         if codings:
             if sizes or [each.strip().lower() for each in codings] != [b"chunked"]:
                 raise BadRequest("the length of the body is not clear")
@@ -65,14 +68,19 @@ class PlainRequest(NamedTuple):
             raise BadRequest("the length of the body is not clear")
         return int(size)
 
-    def passed_on(self) -> bytes:
-        """The head as the server gets it: one request, and the connection ends."""
-        named = {
+    @property
+    def _for_us(self) -> set[bytes]:
+        """Headers that the client says are for its proxy."""
+        return {
             word.strip().lower()
             for name, value in self.headers
             if name.lower() == b"connection"
             for word in value.split(b",")
         }
+
+    def passed_on(self) -> bytes:
+        """The head as the server gets it: one request, and the connection ends."""
+        named = self._for_us
         shown = self.host if self.port == 80 else f"{self.host}:{self.port}"
         kept = [
             name + b": " + value
