@@ -60,7 +60,7 @@ class NetworkRules:
     """What commands of a session may reach."""
 
     def __init__(self, rules: Iterable[PermissionRule], given: Sequence[NamedHost] = ()) -> None:
-        """`given` is what one command has named: the user allowed what `decide_named` asks about."""
+        """`given` is what a command has named: the user allowed what `decide_named` asks about."""
         own = [rule for rule in rules if names_tool(rule.tool, "fetch")]
         self._stops = [rule for rule in own if rule.verdict != "allow"]
         named = (read_domain(rule.pattern) for rule in own if rule.verdict == "allow")
