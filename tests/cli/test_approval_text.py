@@ -102,6 +102,18 @@ def test_a_command_says_where_it_runs_and_its_scope_whole() -> None:
     assert wide.rule == "Run a command ─ in the sandbox, with the network"
 
 
+def test_hosts_of_rules_are_said_besides_those_that_a_command_names() -> None:
+    line = "# may reach pypi.org\npip download x"
+    asked = request("shell", line)
+    assert permission_question(asked, PLACE).rule == (
+        "Run a command ─ in the sandbox, may reach pypi.org"
+    )
+    place = ApprovalPlace("/work", allows_hosts=True)
+    assert permission_question(asked, place).rule == (
+        "Run a command ─ in the sandbox, may reach pypi.org and allowed hosts"
+    )
+
+
 @pytest.mark.parametrize(
     ("preview", "shown", "note"),
     [

@@ -185,7 +185,9 @@ def _what(asked: _Asked, place: ApprovalPlace) -> tuple[str, str]:
     named = "" if asked.danger.startswith("outside this folder") else f" {target}"
     if asked.tool in _COMMANDS:
         network = "with the network" if place.has_network else place.network
-        network = f"may reach {asked.hosts}" if asked.hosts else network
+        if asked.hosts:
+            besides = " and allowed hosts" if place.allows_hosts else ""
+            network = f"may reach {asked.hosts}{besides}"
         return "Run a command", "" if asked.danger else f"in the sandbox, {network}"
     if asked.tool in EDITING_TOOLS:
         diff = read_diff(asked.preview)
