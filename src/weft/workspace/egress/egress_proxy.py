@@ -167,6 +167,8 @@ class EgressProxy:
         self, client: socket.socket, server: socket.socket, tunnel: PlainRequest, first: bytes
     ) -> None:
         """A tunnel to a port of the web: TLS for its host, or plain requests to it."""
+        while request_head.may_become_plain(first) and (more := await received(client)):
+            first += more
         if tls_hello.looks_like_hello(first):
             await sent(server, await self._checked_hello(client, tunnel, first))
             await _both_ways(client, server)

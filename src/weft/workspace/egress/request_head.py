@@ -18,6 +18,7 @@ _AUTHORITY: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([0-9]{1,5}))
 _MOST_PORTS: Final = 65_535
 _METHODS: Final = b"GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|PROPFIND|REPORT|SEARCH|MKCOL"
 _PLAIN: Final = re.compile(rb"(?:" + _METHODS + rb") /")
+_BEGUN: Final = re.compile(rb"[A-Z]{1,8} ?")
 _FOR_US: Final = frozenset(
     {
         *("connection", "proxy-connection", "keep-alive", "te", "trailer", "upgrade", "host"),
@@ -94,6 +95,11 @@ class PlainRequest(NamedTuple):
 def is_plain_request(data: bytes) -> bool:
     """Whether what comes through a tunnel is a request that is not encrypted."""
     return bool(_PLAIN.match(data))
+
+
+def may_become_plain(data: bytes) -> bool:
+    """Whether too little has come to say so."""
+    return bool(_BEGUN.fullmatch(data))
 
 
 def read_request(
