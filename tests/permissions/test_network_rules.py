@@ -153,6 +153,15 @@ def test_an_address_with_a_zone_is_reached_by_no_name() -> None:
     assert rules.decide_address("example.org", "fe80::1%eth0", 443).verdict == "deny"
 
 
+def test_a_public_address_of_this_machine_is_inside() -> None:
+    rules = network("allow example.org")
+    found = rules.decide_address("example.org", "1.1.1.1", 443, is_own=True)
+    assert (found.verdict, found.rule) == ("ask", "fetch(domain:1.1.1.1)")
+    assert "an address of this machine" in found.reason
+    named = network("allow example.org", "allow 1.1.1.1")
+    assert named.decide_address("example.org", "1.1.1.1", 443, is_own=True).verdict == "allow"
+
+
 def test_only_localhost_itself_means_the_loopback() -> None:
     rules = network("allow localhost:80", "allow evil.test:80", "allow x.localhost:80")
     assert rules.decide_address("localhost", "127.0.0.1", 80).verdict == "allow"

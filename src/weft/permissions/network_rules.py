@@ -97,8 +97,11 @@ class NetworkRules:
         left = [each for each in found if each.verdict != "deny"]
         return max(left, key=lambda each: SEVERITY[each.verdict], default=found[0])
 
-    def decide_address(self, host: str, number: str, port: int) -> NetworkDecision:
-        """Judge an address that a host, which is allowed, leads to."""
+    def decide_address(
+        self, host: str, number: str, port: int, *, is_own: bool = False
+    ) -> NetworkDecision:
+        """Judge an address that a host, which is allowed, leads to; `is_own` is one of this
+        machine, which servers inside may listen at whatever keeps others out."""
         plain = plain_host(f"[{number}]" if ":" in number else number)
         if plain == host:
             return NetworkDecision("allow")
@@ -108,10 +111,12 @@ class NetworkRules:
         if stop := self._stop_beyond(host, plain, port):
             why = f"it leads to {number}: the rule `{rule_text(stop)}` says so"
             return NetworkDecision(stop.verdict, why)
-        is_own = host == THIS_MACHINE and ipaddress.ip_address(number).is_loopback
-        if is_own or is_public(number) or found.verdict == "allow":
+        is_local = host == THIS_MACHINE and ipaddress.ip_address(number).is_loopback
+        is_outside = is_public(number) and not is_own
+        if is_local or is_outside or found.verdict == "allow":
             return NetworkDecision("allow")
-        why = f"it leads to {number}, which is not a public address"
+        what = "an address of this machine" if is_own else "not a public address"
+        why = f"it leads to {number}, which is {what}"
         return NetworkDecision("ask", why, found.rule)
 
     def _stop_beyond(self, host: str, plain: str, port: int) -> PermissionRule | None:
