@@ -154,6 +154,8 @@ def _taken_apart(request: PermissionRequest, place: ApprovalPlace) -> _Asked:
         danger = f"outside this folder: {visible(target)}" if inside.startswith("/") else ""
     if request.reason and not danger:
         notes.append(f"{request.reason[:1].upper()}{request.reason[1:]}.")
+    if hosts and not request.reason.endswith(f" reach {hosts}"):
+        notes.append(f"It may reach {hosts}.")  # the rule above is cut where it is too long
     return _Asked(tool, agent, target, preview, danger, tuple(notes), hosts)
 
 
