@@ -259,5 +259,5 @@ def test_a_denied_host_denies_the_command_and_modes_that_never_ask_refuse_an_unk
     denied = decide(command("pypi.org"), mode="auto", rules=[rule("deny pypi.org")])
     assert denied.verdict == "deny"
     for mode in ("bypass", "plan"):
-        assert decide(command("pypi.org"), mode=mode).verdict == "deny"  # type: ignore[arg-type]
+        assert decide(command("pypi.org"), mode=mode).verdict == "deny"
     assert "fetch(domain:pypi.org)" in decide(command("pypi.org"), mode="bypass").reason
