@@ -48,6 +48,26 @@ async def test_a_rule_that_is_kept_for_every_session_stands_in_the_settings(app:
     assert 'allow = ["shell(git init *)"]' in settings
 
 
+async def test_rules_are_proposed_for_the_hosts_that_are_asked_about_alone(app: App) -> None:
+    line = "# may reach example.org, localhost:8080, pypi.org\npip download x"
+    request = PermissionRequest(
+        request_id=RequestId("r"),
+        call_uid=CallUid("c"),
+        node=NodeId("n"),
+        tool_name="shell",
+        preview=line,
+        reason="it would reach localhost:8080, pypi.org",
+    )
+    hosts = ["pypi.org", "example.org", "localhost:8080"]
+    for folder in ({}, {"cwd": "."}, {"cwd": "src"}):
+        args = {"command": "pip download x", "hosts": hosts, **folder}
+        rules = RuleKeeper(app).proposed(request, args)
+        assert [f"{rule.tool}({rule.pattern})" for rule in rules] == [
+            "fetch(domain:localhost:8080)",
+            "fetch(domain:pypi.org)",
+        ]
+
+
 @pytest.mark.parametrize("remark", ["", "# goes on in the background\n"])
 async def test_no_rule_is_proposed_for_what_leaves_the_sandbox(app: App, remark: str) -> None:
     def proposed(preview: str) -> list[str]:

@@ -102,6 +102,33 @@ def test_a_command_says_where_it_runs_and_its_scope_whole() -> None:
     assert wide.rule == "Run a command ─ in the sandbox, with the network"
 
 
+def test_all_hosts_are_said_below_whatever_the_question_is_about() -> None:
+    """The row above is cut where it is too narrow."""
+    hosts = ", ".join(f"{number}.example.org" for number in range(20))
+
+    def reason(why: str) -> str:
+        asked = request("shell", f"# may reach {hosts}\ncurl x", reason=why)
+        (block,) = permission_question(asked, PLACE).preview
+        assert isinstance(block, PermissionBlock)
+        return block.reason
+
+    assert reason(f"it would reach {hosts}") == f"It would reach {hosts}."
+    for why in ("", "it could read .env", "it would reach 1.example.org"):
+        assert reason(why).endswith(f"It may reach {hosts}.")
+
+
+def test_hosts_of_rules_are_said_besides_those_that_a_command_names() -> None:
+    line = "# may reach pypi.org\npip download x"
+    asked = request("shell", line)
+    assert permission_question(asked, PLACE).rule == (
+        "Run a command ─ in the sandbox, may reach pypi.org"
+    )
+    place = ApprovalPlace("/work", allows_hosts=True)
+    assert permission_question(asked, place).rule == (
+        "Run a command ─ in the sandbox, may reach pypi.org and allowed hosts"
+    )
+
+
 @pytest.mark.parametrize(
     ("preview", "shown", "note"),
     [

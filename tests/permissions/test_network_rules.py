@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +34,13 @@ def test_a_host_has_one_spelling(written: str, plain: str) -> None:
         *("127.1", "2130706433", "0x7f.1", "0x7f000001", "0177.0.0.1", "127.0.0.01", "1.2.3"),
         *("１２７.0.0.1", "127。0。0。1", "①.1", "::1", "[::1", "[fe80::1%eth0]", "[1.1.1.1]"),
         *("", ".", "a..b", "-a.b", "a-.b", "a_b.c", "a b", "a\0.example.org", "a%2eb", "a/b"),
-        *("user@example.org", "example.org:80", "x" * 64 + ".org", "a." * 127 + "org"),
+        *(
+            "wi\u212ai.example",
+            "user@example.org",
+            "example.org:80",
+            "x" * 64 + ".org",
+            "a." * 127 + "org",
+        ),
     ],
 )
 def test_other_spellings_are_no_hosts(written: str) -> None:
@@ -85,6 +92,23 @@ def test_the_rule_that_would_allow_it_is_named() -> None:
         assert rule_problem(text) == ""
 
 
+def test_what_is_named_without_a_port_is_asked_about_at_each_port_of_the_web() -> None:
+    for rules in (["allow example.org:443"], ["allow example.org", "ask example.org:80"]):
+        found = decide(command("example.org"), mode="auto", rules=list(map(rule, rules)))
+        assert (found.verdict, found.reason) == ("ask", "it would reach example.org")
+    rules = ["allow example.org", "deny example.org:80"]
+    assert decide(command("example.org"), mode="auto", rules=list(map(rule, rules))).verdict == (
+        "allow"
+    )
+
+
+def test_a_host_that_nobody_was_asked_about_gives_a_command_no_more_than_its_rule() -> None:
+    rules = network("allow example.org", given=[NamedHost("example.org", 443)])
+    assert rules.decide("example.org", 443).verdict == "allow"
+    assert not rules.names_port("example.org", 443)
+    assert network(given=[NamedHost("example.org", 443)]).names_port("example.org", 443)
+
+
 def test_what_the_user_gave_for_one_command_counts_over_an_ask_and_not_over_a_deny() -> None:
     given_host = [NamedHost("example.org")]
     assert (
@@ -129,6 +153,15 @@ def test_an_address_with_a_zone_is_reached_by_no_name() -> None:
     assert rules.decide_address("example.org", "fe80::1%eth0", 443).verdict == "deny"
 
 
+def test_a_public_address_of_this_machine_is_inside() -> None:
+    rules = network("allow example.org")
+    found = rules.decide_address("example.org", "1.1.1.1", 443, is_own=True)
+    assert (found.verdict, found.rule) == ("ask", "fetch(domain:1.1.1.1)")
+    assert "an address of this machine" in found.reason
+    named = network("allow example.org", "allow 1.1.1.1")
+    assert named.decide_address("example.org", "1.1.1.1", 443, is_own=True).verdict == "allow"
+
+
 def test_only_localhost_itself_means_the_loopback() -> None:
     rules = network("allow localhost:80", "allow evil.test:80", "allow x.localhost:80")
     assert rules.decide_address("localhost", "127.0.0.1", 80).verdict == "allow"
@@ -137,9 +170,21 @@ def test_only_localhost_itself_means_the_loopback() -> None:
     assert rules.decide_address("x.localhost", "127.0.0.1", 80).verdict == "ask"
 
 
-def test_an_address_that_is_denied_is_reached_by_no_name() -> None:
-    rules = network("allow example.org", "deny 1.1.1.1")
-    assert rules.decide_address("example.org", "1.1.1.1", 443).verdict == "deny"
+@pytest.mark.parametrize("verdict", ["deny", "ask"])
+@pytest.mark.parametrize("number", ["1.1.1.1", "::ffff:1.1.1.1", "64:ff9b::101:101"])
+def test_an_address_that_is_restricted_is_reached_by_no_name(verdict: str, number: str) -> None:
+    rules = network("allow example.org", f"{verdict} 1.1.1.1")
+    found = rules.decide_address("example.org", number, 443)
+    assert found.verdict == verdict
+    assert f"`{verdict} fetch(domain:1.1.1.1)`" in found.reason
+
+
+def test_what_was_asked_of_a_host_is_not_asked_of_its_address_again() -> None:
+    for asks in ("ask", "ask example.org"):
+        rules = network(asks, given=[NamedHost("example.org")])
+        assert rules.decide_address("example.org", "1.1.1.1", 443).verdict == "allow"
+    local = network("allow localhost:80", "ask 127.0.0.1")
+    assert local.decide_address("localhost", "127.0.0.1", 80).verdict == "ask"
 
 
 @pytest.mark.parametrize(
@@ -188,6 +233,18 @@ def test_a_host_that_no_rule_allows_is_asked_about_and_only_the_user_can_answer(
 def test_hosts_that_rules_allow_are_not_asked_about() -> None:
     rules = [rule("allow pypi.org")]
     assert decide(command("pypi.org"), mode="auto", rules=rules).verdict == "allow"
+
+
+@pytest.mark.parametrize(("mode", "verdict"), [("default", "ask"), ("plan", "deny")])
+def test_a_command_that_only_reads_is_not_unasked_where_it_names_a_host(
+    mode: str, verdict: str
+) -> None:
+    """Git runs what the repository configures, and that would have a way out."""
+    rules = [rule("allow pypi.org")]
+    reads = msgspec.structs.replace(command("pypi.org"), line="git status")
+    assert decide(reads, mode=mode, rules=rules).verdict == verdict  # type: ignore[arg-type]
+    alone = msgspec.structs.replace(reads, hosts=())
+    assert decide(alone, mode=mode, rules=rules).verdict == "allow"  # type: ignore[arg-type]
 
 
 def test_a_rule_for_the_command_allows_it_no_host() -> None:

@@ -4,7 +4,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { ApiError, asClient, forgetToken, get, of, send, token } from "./api.ts";
 import { Link } from "./link.ts";
 import { browserFrames, DrawPace } from "./pace.ts";
-import { isAnsweredBy, type HunkClick } from "./state/asked.ts";
+import { isAnsweredBy, type HunkClick, type SandboxNetwork } from "./state/asked.ts";
 import { readAgain, withOutput } from "./state/background.ts";
 import { singleFlight } from "./state/single-flight.ts";
 import { begin, fold, stood, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
@@ -168,8 +168,8 @@ async function readFolder(): Promise<void> {
   if (main && !project.value.path) project.value = { ...project.value, path: main.path };
 }
 
-/** Whether commands in the sandbox have the network; null until it is known. */
-export const network = signal<boolean | null>(null);
+/** What commands in the sandbox have of the network; null until it is known. */
+export const network = signal<SandboxNetwork>(null);
 let networkOf = "";
 
 export function readNetwork(): void {
@@ -178,7 +178,10 @@ export function readNetwork(): void {
   networkOf = key;
   network.value = null;
   get<Record<string, { value: unknown }>>(`/projects/${encodeURIComponent(key)}/config`).then((found) => {
-    if (networkOf === key) network.value = found["sandbox.network"]?.value === true;
+    if (networkOf !== key) return;
+    const allows = found["permissions.allow"]?.value;
+    const hosts = Array.isArray(allows) && allows.some((each) => String(each).includes("(domain:"));
+    network.value = found["sandbox.network"]?.value === true || (hosts && "hosts");
   }, () => { networkOf = ""; });
 }
 

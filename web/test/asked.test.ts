@@ -4,7 +4,7 @@ import { answersOf, asked, askedChange, askedFacts, isAnsweredBy } from "../src/
 import type { PermissionRequest } from "../src/types.ts";
 
 const request = (more: Partial<PermissionRequest>): PermissionRequest => ({ kind: "permission_request", request_id: "r", call_uid: "c", node: "n", tool_name: "shell", ...more });
-const words = (more: Partial<PermissionRequest>, network: boolean | null = null): string[] => askedFacts(request(more), network).map((each) => [each.text, each.code].filter(Boolean).join(" "));
+const words = (more: Partial<PermissionRequest>, network: boolean | "hosts" | null = null): string[] => askedFacts(request(more), network).map((each) => [each.text, each.code].filter(Boolean).join(" "));
 
 test("a command in the sandbox says so, whether it has the network, and which rule is missing", () => {
   const push = { preview: "git push origin x", tool_path: "git push origin x" };
@@ -35,6 +35,8 @@ test("the hosts that a command may reach are a fact, and no part of the command"
   const given = request({ preview: line, tool_path: line, reason: "it would reach pypi.org" });
   assert.equal(asked(given).text, "pip download x");
   assert.deepEqual(words({ preview: line, tool_path: line, reason: "it would reach pypi.org" }, false), ["May reach localhost:8080, pypi.org", "In the sandbox: what it changes can be put back", "It would reach pypi.org"]);
+  assert.deepEqual(words({ preview: line, tool_path: line }, "hosts")[0], "May reach, besides allowed hosts localhost:8080, pypi.org");
+  assert.deepEqual(words({ preview: "ls", tool_path: "ls" }, "hosts")[0], "Reaches allowed hosts only");
   const written = "# not outside the sandbox\n# may reach pypi.org\nrm x";
   assert.deepEqual(asked(request({ preview: written, tool_path: written })), { text: "# may reach pypi.org\nrm x", remarks: [] });
 });

@@ -16,7 +16,7 @@ _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME: Final = rf"{_LABEL}(?:\.{_LABEL})*"
 _PORT: Final = r"[1-9][0-9]{0,4}"
 _DOMAIN: Final = re.compile(
-    rf"(?:((?:\*\.)?{_NAME})\.?|(\[[0-9a-f:.]+\]))(?::({_PORT}))?", re.IGNORECASE
+    rf"(?:((?:\*\.)?{_NAME})\.?|(\[[0-9a-f:.]+\]))(?::({_PORT}))?", re.ASCII | re.IGNORECASE
 )
 _ADDRESS: Final = re.compile(
     rf"(https?)://({_NAME})\.?(?::([0-9]{{1,5}}))?(?:[/?#][\x21-\x5b\x5d-\x7e]*)?",
@@ -52,6 +52,8 @@ def plain_host(text: str) -> str:
     IPv6 in brackets; empty for what is none, or an address of IPv4 in another spelling than
     `127.0.0.1`.
     """
+    if not text.isascii():
+        return ""  # some letters have a small one that is plain
     lower = text.lower()
     if lower.startswith("["):
         return _plain_number(lower[1:-1]) if lower.endswith("]") and ":" in lower else ""

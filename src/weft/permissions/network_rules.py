@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from weft.permissions.domains import KEY, DomainPattern, plain_host, read_domain
-from weft.permissions.policy import PermissionRule, Verdict, names_tool, rule_text
+from weft.permissions.policy import SEVERITY, PermissionRule, Verdict, names_tool, rule_text
 
 WEB_PORTS: Final = (443, 80)
 THIS_MACHINE: Final = "localhost"
@@ -60,13 +60,16 @@ class NetworkRules:
     """What commands of a session may reach."""
 
     def __init__(self, rules: Iterable[PermissionRule], given: Sequence[NamedHost] = ()) -> None:
-        """`given` is what the user allowed for one command."""
+        """`given` is what a command has named: the user allowed what `decide_named` asks about."""
         own = [rule for rule in rules if names_tool(rule.tool, "fetch")]
         self._stops = [rule for rule in own if rule.verdict != "allow"]
         named = (read_domain(rule.pattern) for rule in own if rule.verdict == "allow")
         # A rule for the tool alone is about what the model looks up, not about what programs send.
         self._allowed = [pattern for pattern in named if pattern is not None]
-        self._given = [DomainPattern(each.host, False, each.port) for each in given]
+        self._given: list[DomainPattern] = []
+        # What needed no question gives nothing: a port by its number may speak any language.
+        asked = [each for each in given if self.decide_named(each).verdict == "ask"]
+        self._given += [DomainPattern(each.host, False, each.port) for each in asked]
 
     @property
     def allow_any(self) -> bool:
@@ -86,21 +89,47 @@ class NetworkRules:
             return NetworkDecision("allow")
         return NetworkDecision("ask", "no rule allows it", rule_for(host, port))
 
-    def decide_address(self, host: str, number: str, port: int) -> NetworkDecision:
-        """Judge an address that a host, which is allowed, leads to."""
+    def decide_named(self, named: NamedHost) -> NetworkDecision:
+        """Judge a host that a command names, at every port that is meant."""
+        ports = WEB_PORTS if named.port is None else (named.port,)
+        found = [self.decide(named.host, port) for port in ports]
+        # One that is denied stays so, and says nothing of the other.
+        left = [each for each in found if each.verdict != "deny"]
+        return max(left, key=lambda each: SEVERITY[each.verdict], default=found[0])
+
+    def decide_address(
+        self, host: str, number: str, port: int, *, is_own: bool = False
+    ) -> NetworkDecision:
+        """Judge an address that a host, which is allowed, leads to; `is_own` is one of this
+        machine, which servers inside may listen at whatever keeps others out."""
         plain = plain_host(f"[{number}]" if ":" in number else number)
         if plain == host:
             return NetworkDecision("allow")
         if not plain:
             return NetworkDecision("deny", f"it leads to {number}, which is not a public address")
         found = self.decide(plain, port)
-        if found.verdict == "deny":
-            return NetworkDecision("deny", f"it leads to {number}: {found.reason}")
-        is_own = host == THIS_MACHINE and ipaddress.ip_address(number).is_loopback
-        if is_own or is_public(number) or found.verdict == "allow":
+        if stop := self._stop_beyond(host, plain, port):
+            why = f"it leads to {number}: the rule `{rule_text(stop)}` says so"
+            return NetworkDecision(stop.verdict, why)
+        is_local = host == THIS_MACHINE and ipaddress.ip_address(number).is_loopback
+        is_outside = is_public(number) and not is_own
+        if is_local or is_outside or found.verdict == "allow":
             return NetworkDecision("allow")
-        why = f"it leads to {number}, which is not a public address"
+        what = "an address of this machine" if is_own else "not a public address"
+        why = f"it leads to {number}, which is {what}"
         return NetworkDecision("ask", why, found.rule)
+
+    def _stop_beyond(self, host: str, plain: str, port: int) -> PermissionRule | None:
+        """A rule about an address that does not speak of the host, which has been judged."""
+        found = [
+            rule
+            for number in (plain, _translated(plain))
+            for rule in self._stops
+            if _restricts(rule, number, port) and not _restricts(rule, host, port)
+        ]
+        denies = [rule for rule in found if rule.verdict == "deny"]
+        is_given = any(_allows(pattern, plain, port) for pattern in self._given)
+        return next(iter(denies or ([] if is_given else found)), None)
 
     def names_port(self, host: str, port: int) -> bool:
         """Whether exactly this port is allowed by its number: then it need not speak the web's
@@ -130,6 +159,25 @@ def _restricts(rule: PermissionRule, host: str, port: int) -> bool:
     return pattern.port in (None, port) and pattern.covers(host, restricts=True)
 
 
+def _translated(plain: str) -> str:
+    """The address of IPv4 that one of IPv6 leads to; any other as it is."""
+    if not plain.startswith("["):
+        return plain
+    return str(_reached(ipaddress.IPv6Address(plain[1:-1])))
+
+
+def _reached(
+    found: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    if isinstance(found, ipaddress.IPv4Address):
+        return found
+    if found.ipv4_mapped is not None:
+        return found.ipv4_mapped
+    if any(found in each for each in _TRANSLATED):
+        return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    return found
+
+
 def rule_for(host: str, port: int | None) -> str:
     """The narrowest rule that allows a host."""
     shown = host if port in (None, *WEB_PORTS) else f"{host}:{port}"
@@ -147,13 +195,8 @@ def read_host(text: str) -> NamedHost | None:
 def is_public(number: str) -> bool:
     """Whether an address is reached from everywhere, and so none of a private network."""
     try:
-        found = ipaddress.ip_address(number)
+        found = _reached(ipaddress.ip_address(number))
     except ValueError:
         return False
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        elif any(found in each for each in _TRANSLATED):
-            found = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
     kept = any(found.version == each.version and found in each for each in _NOT_PUBLIC)
     return found.is_global and not found.is_multicast and not kept

@@ -47,12 +47,15 @@ def decide(
         judged = [decide(part, mode=mode, rules=rules, grants=grants) for part in action.parts]
         # Of two that ask, the one that only the user can answer counts.
         return max(judged, key=lambda each: (SEVERITY[each.verdict], each.is_firm))
-    if action.hosts:
+    names_hosts = bool(action.hosts)
+    if names_hosts:
         action = _with_hosts_to_ask(action, rules)
     # Reading a line takes longer than all the rest, and nothing is said of it here.
     is_read = bool(rules) or mode != "bypass"
     line = judge_line(action, rules) if is_read else None
-    voices = _voices(action, mode, rules, line)
+    # With a way out it does more than read, whoever allowed the hosts.
+    only_reads = not names_hosts and _only_reads(action, mode, line)
+    voices = _voices(action, mode, rules, line, only_reads=only_reads)
     strictest = max(voices, key=lambda voice: SEVERITY[voice.verdict])
     # A deny ends here: no rule that allows and no grant is even looked at.
     if strictest.verdict != "ask":
@@ -91,7 +94,7 @@ def _with_hosts_to_ask(action: ToolAction, rules: tuple[PermissionRule, ...]) ->
     network, asked = NetworkRules(rules), []
     for text in action.hosts:
         named = read_host(text)
-        found = network.decide(named.host, named.port or 443) if named is not None else None
+        found = network.decide_named(named) if named is not None else None
         if found is None or found.verdict == "deny":
             why = "it is no host" if found is None else found.reason
             return msgspec.structs.replace(action, refused=f"it would reach {text}, and {why}")
@@ -139,6 +142,8 @@ def _voices(
     mode: Mode,
     rules: Iterable[PermissionRule],
     line: LineJudgement | None,
+    *,
+    only_reads: bool,
 ) -> list[PolicyDecision]:
     """All that speak of an action.
 
@@ -149,7 +154,7 @@ def _voices(
         voices.append(PolicyDecision("deny", refused))
     # What a command could read is a voice of its own, for no mode is freer than a rule.
     voices += [PolicyDecision("ask", why) for why in (action.exposes, action.unfamiliar) if why]
-    voices.append(_by_mode(action, mode, only_reads=_only_reads(action, mode, line)))
+    voices.append(_by_mode(action, mode, only_reads=only_reads))
     voices += [
         PolicyDecision(rule.verdict, _because_of(rule), by="rule", text=rule_text(rule))
         for rule in rules

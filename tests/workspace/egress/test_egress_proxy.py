@@ -203,7 +203,8 @@ async def test_a_port_of_the_web_speaks_tls_and_http_and_nothing_else(tmp_path: 
     with closing(listening()) as probe:
         port = probe.getsockname()[1]
     mine, other = hello("localhost"), hello("evil.test")
-    for first, arrives in ((mine, mine), (other, b""), (hello("127.0.0.1"), b""), (b"SSH-2", b"")):
+    nothing = (other, hello("127.0.0.1"), b"SSH-2", b"G", b"PRI * HTTP/2.0\r\n\r\n")
+    for first, arrives in ((mine, mine), *((each, b"") for each in nothing)):
         assert await through_a_tunnel(web_proxy(port), "localhost", port, first) == arrives
     with file_server(tmp_path) as served:
         gateway = web_proxy(served)
@@ -215,6 +216,22 @@ async def test_a_port_of_the_web_speaks_tls_and_http_and_nothing_else(tmp_path: 
                     assert b" 200 " in await stream.receive()
                     await stream.send(get("/file", host))
                     assert answer in await rest_of(stream)
+
+
+async def test_a_request_in_a_tunnel_may_come_letter_by_letter(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content")
+    with file_server(tmp_path) as port:
+        gateway = web_proxy(port)
+        async with serving(gateway) as at:
+            stream = await anyio.connect_tcp("127.0.0.1", at)
+            async with stream:
+                await stream.send(f"CONNECT localhost:{port} HTTP/1.1\r\n\r\n".encode())
+                assert b" 200 " in await stream.receive()
+                for letter in get("/file", f"localhost:{port}"):
+                    await stream.send(bytes([letter]))
+                    await anyio.lowlevel.checkpoint()
+                assert b"content" in await rest_of(stream)
+        assert not gateway.refused
 
 
 async def rest_of(stream: anyio.abc.SocketStream) -> bytes:

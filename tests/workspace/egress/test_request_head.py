@@ -94,6 +94,9 @@ def test_the_length_of_a_body_is_clear_or_refused() -> None:
         [b"Transfer-Encoding:gzip, chunked"],
         [b"Transfer-Encoding:chunked", b"Transfer-Encoding:chunked"],
         [b"Transfer-Encoding:xchunked"],
+        # What is for us alone would not go on, and the body would be a request of its own.
+        [b"Content-Length:9", b"Connection:close, Content-Length"],
+        [b"Transfer-Encoding:chunked", b"Connection: transfer-encoding"],
     ):
         with pytest.raises(BadRequest):
             _ = sized(*bad)

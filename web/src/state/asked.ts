@@ -64,8 +64,11 @@ export function answersOf(request: PermissionRequest, isHiding: boolean): (strin
   return ["allow_once", isHiding ? null : "allow_turn", isHiding || !request.always_pattern ? null : "allow_always", "deny"];
 }
 
-/** The facts below it; `network` says whether commands in the sandbox have it, null: not known. */
-export function askedFacts(request: PermissionRequest, network: boolean | null): AskedFact[] {
+/** What commands in the sandbox have of the network; "hosts": those that rules allow, null: not known. */
+export type SandboxNetwork = boolean | "hosts" | null;
+
+/** The facts below it. */
+export function askedFacts(request: PermissionRequest, network: SandboxNetwork): AskedFact[] {
   const { text, remarks } = asked(request);
   const found: AskedFact[] = request.child ? [{ icon: "agent", text: "A sub-agent asks" }] : [];
   if (request.tool_name === "shell") found.push(...whereItRuns(remarks, network));
@@ -75,14 +78,15 @@ export function askedFacts(request: PermissionRequest, network: boolean | null):
   return found;
 }
 
-function whereItRuns(remarks: readonly string[], network: boolean | null): AskedFact[] {
+function whereItRuns(remarks: readonly string[], network: SandboxNetwork): AskedFact[] {
   const stays: AskedFact[] = remarks.includes(STAYS) ? [{ icon: "clock", text: "Goes on in the background" }] : [];
   if (remarks.includes(OUTSIDE.trim())) return [{ icon: "globe", text: "Outside the sandbox: your files and the network are open to it", warns: true }, ...stays];
   const bare = remarks.find((each) => each.startsWith(BARE));
   if (bare) return [{ icon: "globe", text: `Without a sandbox: ${bare.slice(BARE.length)}`, warns: true }, ...stays];
   const reach = remarks.find((each) => each.startsWith(REACHES));
-  if (reach && !network) return [{ icon: "globe", text: "May reach", code: reach.slice(REACHES.length), warns: true }, { icon: "cube", text: "In the sandbox: what it changes can be put back" }, ...stays];
-  const net: AskedFact[] = network === null ? [] : [{ icon: "globe", text: network ? "With the network" : "Without the network" }];
+  const besides = network === "hosts" ? ", besides allowed hosts" : "";
+  if (reach && network !== true) return [{ icon: "globe", text: `May reach${besides}`, code: reach.slice(REACHES.length), warns: true }, { icon: "cube", text: "In the sandbox: what it changes can be put back" }, ...stays];
+  const net: AskedFact[] = network === null ? [] : [{ icon: "globe", text: network === "hosts" ? "Reaches allowed hosts only" : network ? "With the network" : "Without the network" }];
   return [...net, { icon: "cube", text: "In the sandbox: what it changes can be put back" }, ...stays];
 }
 

@@ -154,6 +154,8 @@ def _taken_apart(request: PermissionRequest, place: ApprovalPlace) -> _Asked:
         danger = f"outside this folder: {visible(target)}" if inside.startswith("/") else ""
     if request.reason and not danger:
         notes.append(f"{request.reason[:1].upper()}{request.reason[1:]}.")
+    if hosts and not request.reason.endswith(f" reach {hosts}"):
+        notes.append(f"It may reach {hosts}.")  # the rule above is cut where it is too long
     return _Asked(tool, agent, target, preview, danger, tuple(notes), hosts)
 
 
@@ -185,7 +187,9 @@ def _what(asked: _Asked, place: ApprovalPlace) -> tuple[str, str]:
     named = "" if asked.danger.startswith("outside this folder") else f" {target}"
     if asked.tool in _COMMANDS:
         network = "with the network" if place.has_network else place.network
-        network = f"may reach {asked.hosts}" if asked.hosts else network
+        if asked.hosts:
+            besides = " and allowed hosts" if place.allows_hosts else ""
+            network = f"may reach {asked.hosts}{besides}"
         return "Run a command", "" if asked.danger else f"in the sandbox, {network}"
     if asked.tool in EDITING_TOOLS:
         diff = read_diff(asked.preview)

@@ -182,6 +182,8 @@ class UserQuestions:
         await session.respond_to_permission(
             "allow_once", request_id=request.request_id, meta={"rules": rules}
         )
+        if any(rule.tool == "fetch" for rule in rules):
+            self._place = self._place._replace(allows_hosts=True)
         return True
 
     async def _allow_with_note(

@@ -29,10 +29,10 @@ class RuleKeeper:
         no better one than its very words."""
         command = (args or {}).get("command")
         is_plain = request.tool_name == "shell" and request.child is None
+        if is_plain and request.reason.startswith(_REACHES):
+            return _host_rules(request.reason.removeprefix(_REACHES))
         if not is_plain or not isinstance(command, str) or (args or {}).get("cwd"):
             return ()
-        if request.reason.startswith(_REACHES):
-            return _host_rules((args or {}).get("hosts"))
         asked = request.preview.removeprefix(_STAYS)
         if asked.startswith(_UNCONFINED[0]):
             return ()  # only the user can allow that, each time anew
@@ -67,11 +67,11 @@ class RuleKeeper:
             await self._app.permissions.add("allow", f"{rule.tool}({rule.pattern})")
 
 
-def _host_rules(hosts: object) -> tuple[PermissionRule, ...]:
-    """Rules that let commands reach hosts as a model has named them."""
+def _host_rules(hosts: str) -> tuple[PermissionRule, ...]:
+    """Rules that let commands reach the hosts that are asked about."""
     from weft.permissions.network_rules import read_host  # few commands name any
 
-    named = [read_host(str(each)) for each in hosts] if isinstance(hosts, list) else []
+    named = map(read_host, hosts.split(", "))
     return tuple(
         PermissionRule(verdict="allow", tool="fetch", pattern=f"domain:{host}")
         for host in dict.fromkeys(named)

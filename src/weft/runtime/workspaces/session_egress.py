@@ -8,6 +8,7 @@ from weft.permissions import PermissionRule
 from weft.permissions.domains import plain_host
 from weft.permissions.network_rules import NetworkDecision, NetworkRules, read_host
 from weft.workspace.egress.judge import EgressJudge, RefusedHost
+from weft.workspace.egress.own_addresses import is_own_address
 
 
 class SessionEgress(EgressJudge):
@@ -23,7 +24,8 @@ class SessionEgress(EgressJudge):
         return _refused(host, port, self._rules.decide(host, port))
 
     def refused_address(self, host: str, number: str, port: int) -> RefusedHost | None:
-        return _refused(host, port, self._rules.decide_address(host, number, port))
+        is_own = is_own_address(number)
+        return _refused(host, port, self._rules.decide_address(host, number, port, is_own=is_own))
 
     def names_port(self, host: str, port: int) -> bool:
         return self._rules.names_port(host, port)

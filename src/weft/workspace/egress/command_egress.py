@@ -9,7 +9,6 @@ from contextlib import closing
 import anyio
 import msgspec
 
-from weft.errors import ToolError
 from weft.workspace.base import RunResult
 from weft.workspace.egress.egress_proxy import EgressProxy
 from weft.workspace.egress.judge import EgressJudge, RefusedHost
@@ -28,16 +27,16 @@ async def run_with_egress(
     serves it; the listener is closed, and every connection, when this returns or is cancelled.
     """
     proxy = EgressProxy(judge)
-    result: RunResult | ToolError
+    result: RunResult | Exception
     with closing(listener):
         async with anyio.create_task_group() as group:
             group.start_soon(proxy.serve, listener)
             try:
                 result = await work(proxy_variables(environ, judge.local_names))
-            except ToolError as error:  # not through the group, which would wrap it
+            except Exception as error:  # not through the group, which would wrap it
                 result = error
             group.cancel_scope.cancel()
-    if isinstance(result, ToolError):
+    if isinstance(result, Exception):
         raise result
     if not (remark := refusal_remark(proxy.refused.values())):
         return result

@@ -13,6 +13,7 @@ It is part of our process and lives as long as the command.  A connection takes 
 from __future__ import annotations
 
 import logging
+import resource
 import socket
 from contextlib import closing, suppress
 from typing import Final
@@ -38,6 +39,9 @@ logger = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 256
 """At once; more wait to be accepted."""
+FEWEST_CONNECTIONS: Final = 16
+WITHOUT_FILES_SECONDS: Final = 0.1
+"""How long to wait for others to close some where none can be opened."""
 HEAD_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 15.0
 MOST_REFUSED: Final = 50
@@ -52,13 +56,23 @@ class _Refusal(Exception):
         self.status = status
 
 
+def most_connections(files: int) -> int:
+    """How many a command may have at once in a process that may open so many files: each takes two,
+    and other commands, the store and the user need some as well."""
+    if files == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, files // 16))
+
+
 class EgressProxy:
     """The way out of one command."""
 
     def __init__(self, judge: EgressJudge, lookup: HostLookup | None = None) -> None:
         self._judge = judge
         self._lookup = lookup or HostLookup()
-        self._slots = anyio.Semaphore(MOST_CONNECTIONS)
+        self._slots = anyio.Semaphore(
+            most_connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        )
         self.refused: dict[tuple[str, int], RefusedHost] = {}
         """What was refused, in the order in which it was asked for."""
         self.is_used = False
@@ -69,7 +83,7 @@ class EgressProxy:
         async with anyio.create_task_group() as group:
             while True:
                 await self._slots.acquire()
-                group.start_soon(self._attend, await accepted(listener))
+                group.start_soon(self._attend, await _next_client(listener))
 
     async def _attend(self, client: socket.socket) -> None:
         try:
@@ -153,6 +167,8 @@ class EgressProxy:
         self, client: socket.socket, server: socket.socket, tunnel: PlainRequest, first: bytes
     ) -> None:
         """A tunnel to a port of the web: TLS for its host, or plain requests to it."""
+        while request_head.may_become_plain(first) and (more := await received(client)):
+            first += more
         if tls_hello.looks_like_hello(first):
             await sent(server, await self._checked_hello(client, tunnel, first))
             await _both_ways(client, server)
@@ -187,6 +203,16 @@ class EgressProxy:
     def _note(self, tunnel: PlainRequest, why: str, rule: str = "") -> None:
         with suppress(_Refusal):  # too late to be told: the tunnel stands
             self._refuse_if(RefusedHost(tunnel.host, tunnel.port, why, rule))
+
+
+async def _next_client(listener: socket.socket) -> socket.socket:
+    while True:
+        try:
+            return await accepted(listener)
+        except OSError as error:
+            # No file is left, or who asked is gone: nothing to end the command for.
+            logger.debug("a connection of a command could not be accepted: %s", error)
+            await anyio.sleep(WITHOUT_FILES_SECONDS)
 
 
 async def _both_ways(client: socket.socket, server: socket.socket) -> None:

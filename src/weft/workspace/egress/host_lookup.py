@@ -38,8 +38,17 @@ class HostLookup:
             return _LOOPBACK  # never asked for: a name server may say otherwise
         if host.startswith("[") or host.rpartition(".")[2].isdigit():
             return (host.strip("[]"),)
+        if host in self._known:
+            return self._known[host]
         # Fifty connections at once ask once.
         lock = self._locks.setdefault(host, anyio.Lock())
+        try:
+            return await self._asked_once(host, lock)
+        finally:
+            if not lock.locked():
+                self._locks.pop(host, None)
+
+    async def _asked_once(self, host: str, lock: anyio.Lock) -> Sequence[str]:
         async with lock:
             if host in self._known:
                 return self._known[host]

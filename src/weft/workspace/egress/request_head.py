@@ -18,6 +18,7 @@ _AUTHORITY: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([0-9]{1,5}))
 _MOST_PORTS: Final = 65_535
 _METHODS: Final = b"GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|PROPFIND|REPORT|SEARCH|MKCOL"
 _PLAIN: Final = re.compile(rb"(?:" + _METHODS + rb") /")
+_BEGUN: Final = re.compile(rb"[A-Z]{1,8} ?")
 _FOR_US: Final = frozenset(
     {
         *("connection", "proxy-connection", "keep-alive", "te", "trailer", "upgrade", "host"),
@@ -54,6 +55,9 @@ class PlainRequest(NamedTuple):
         """
         sizes = {value for name, value in self.headers if name.lower() == b"content-length"}
         codings = [value for name, value in self.headers if name.lower() == b"transfer-encoding"]
+        if self._for_us & {b"content-length", b"transfer-encoding"}:
+            # The server would not be told, and take the body for a request that nobody judged.
+            raise BadRequest("the length of the body is not clear")
         if codings:
             if sizes or [each.strip().lower() for each in codings] != [b"chunked"]:
                 raise BadRequest("the length of the body is not clear")
@@ -65,14 +69,19 @@ class PlainRequest(NamedTuple):
             raise BadRequest("the length of the body is not clear")
         return int(size)
 
-    def passed_on(self) -> bytes:
-        """The head as the server gets it: one request, and the connection ends."""
-        named = {
+    @property
+    def _for_us(self) -> set[bytes]:
+        """Headers that the client says are for its proxy."""
+        return {
             word.strip().lower()
             for name, value in self.headers
             if name.lower() == b"connection"
             for word in value.split(b",")
         }
+
+    def passed_on(self) -> bytes:
+        """The head as the server gets it: one request, and the connection ends."""
+        named = self._for_us
         shown = self.host if self.port == 80 else f"{self.host}:{self.port}"
         kept = [
             name + b": " + value
@@ -86,6 +95,11 @@ class PlainRequest(NamedTuple):
 def is_plain_request(data: bytes) -> bool:
     """Whether what comes through a tunnel is a request that is not encrypted."""
     return bool(_PLAIN.match(data))
+
+
+def may_become_plain(data: bytes) -> bool:
+    """Whether too little has come to say so."""
+    return bool(_BEGUN.fullmatch(data))
 
 
 def read_request(
