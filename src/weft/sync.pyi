@@ -902,6 +902,15 @@ class RemoteSession:
     def session_id(self) -> SessionId: ...
     @staticmethod
     def combine_queue_entries_to_text(entries: Sequence[QueueEntry]) -> str: ...
+    def bisect(
+        self,
+        check: str,
+        good: str | int | None = None,
+        bad: str | int | None = None,
+        *,
+        on_check: Callable[[BisectCheck], None] | None = None,
+        **options: Any,
+    ) -> Bisection: ...
     def send_message(
         self,
         content: Content,

@@ -19,6 +19,8 @@ WITHOUT_POINTS = {
     "session/actor.py:SessionActor._remember": "after a command without facts; a death before it "
     "is one before the command",
     "session/turns/scheduler.py:TurnScheduler.commit_for": "the turn's notebook has them",
+    "session/turns/scheduler.py:TurnScheduler._take_goal_step": "that a goal failed, while no turn "
+    "runs; a death before it is one before the step, which is then taken anew",
 }
 """Functions that commit and have no points of their own, and why."""
 

@@ -21,6 +21,7 @@ from weft.events import (
     CommandPrinted,
     Event,
     FactBase,
+    GoalEnded,
     PermissionRequest,
     QuestionAsked,
     Replaced,
@@ -106,6 +107,16 @@ async def sleeps(session: Session, model: ScriptedModel) -> None:
     await until_idle(session)
 
 
+async def reaches_a_goal(session: Session, model: ScriptedModel) -> None:
+    """A goal that is paused at work, goes on, and is reached."""
+    await session.set_goal("work", "true", outside_sandbox=True)
+    await session.pause_goal()
+    await until_idle(session)
+    await session.resume_goal(outside_sandbox=True)
+    await until(session, GoalEnded)
+    await until_idle(session)
+
+
 async def is_sent_later(session: Session, model: ScriptedModel) -> None:
     """A prompt whose time comes at once."""
     await session.schedule("+0s", "later")
@@ -178,6 +189,7 @@ def models() -> dict[Leg, ScriptedModel]:
     return {
         works: ScriptedModel(WORK),
         sleeps: ScriptedModel([CallTool(name="wait", args={"seconds": 600}), "rested"]),
+        reaches_a_goal: ScriptedModel(["worked", "worked on", "and on"]),
         is_sent_later: ScriptedModel(["sent"]),
         prints: ScriptedModel([background_shell("echo printed; sleep 1000"), "started"]),
         waits: ScriptedModel([(Stall(gate="g"), SayText(text="x")), "y"]),

@@ -17,7 +17,8 @@ from tests.support.world import World
 from weft.providers.script import Script
 from weft.providers.scripted import ScriptedModel
 
-pytestmark = pytest.mark.anyio
+# The check of a goal is a command.
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 async def test_no_request_fails_inside_and_every_answer_fits_the_document(

@@ -117,6 +117,11 @@ class AttachedHost:
         del model
         return False
 
+    def key_before_saved(self, provider: str) -> str:
+        """None: keys are saved on the server's own machine."""
+        del provider
+        return ""
+
     async def available_models(self, *providers: Any) -> Any:
         """The models of the server."""
         del providers

@@ -49,6 +49,7 @@ class BaseWatch:
         """What is other than the base by now, for candidates that come later."""
         self._watch: ProjectWatch | None = None
         self._pinning = anyio.Lock()
+        self._reading = anyio.Lock()
 
     @property
     def changed(self) -> Set[str]:
@@ -67,6 +68,9 @@ class BaseWatch:
 
     async def add(self, view: HeldView) -> None:
         """A candidate's view is open: what has changed so far is pinned in it."""
+        if self._watch is not None and self._watch.is_whole:
+            # The kernel has told of it already, and the one who waits may not have had its turn.
+            await self._read(self._watch)
         async with self._pinning:
             self._views.append(view)
             await self._pin([view], self._changed)
@@ -84,8 +88,7 @@ class BaseWatch:
             fd = watch.fd
             assert fd is not None
             await anyio.wait_readable(fd)
-            await anyio.to_thread.run_sync(watch.collect, self._known, _is_readable)
-            await self._take(watch)
+            await self._read(watch)
         logger.warning("the project is not watched; it is looked at instead")
         while True:
             await self.look()
@@ -97,6 +100,13 @@ class BaseWatch:
             found = await self._compared()
             self._changed |= found
             await self._pin(self._views, found)
+
+    async def _read(self, watch: ProjectWatch) -> None:
+        """Take in what the kernel has told so far."""
+        async with self._reading:
+            if watch.fd is not None and _is_readable(0, watch.fd):
+                await anyio.to_thread.run_sync(watch.collect, self._known, _is_readable)
+                await self._take(watch)
 
     async def _take(self, watch: ProjectWatch) -> None:
         is_unsure = watch.is_unsure
