@@ -37,6 +37,8 @@ def is_continued(before: ModelRequest, after: ModelRequest) -> bool:
     return after.messages[: len(before.messages)] == before.messages
 
 
+# On a store that hosts share, the repository is saved for the next one, by git.
+@pytest.mark.process
 async def test_date_branch_and_mode_come_with_the_first_message_and_again_when_they_change(
     world: World,
 ) -> None:
