@@ -168,10 +168,19 @@ def inner_repositories(root: str) -> Iterator[str]:
         if not left:
             return
         folder = left.popleft()
+        found: list[os.DirEntry[str]] = []
         with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name == ".git":
-                    if folder != root and not entry.is_symlink():
-                        yield entry.path
-                elif entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS:
-                    left.append(entry.path)
+            found.extend(entries)
+        if folder != root:
+            yield from (each.path for each in found if _is_repository(each))
+        left.extend(each.path for each in found if _is_entered(each))
+
+
+def _is_repository(entry: os.DirEntry[str]) -> bool:
+    return entry.name == ".git" and not entry.is_symlink()
+
+
+def _is_entered(entry: os.DirEntry[str]) -> bool:
+    if entry.name == ".git" or entry.name in SKIPPED_FOLDERS:
+        return False
+    return entry.is_dir(follow_symlinks=False)
