@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.world import World, crash, facts, until, until_idle
 from weft.api.session import Session
+from weft.app import App
 from weft.errors import SessionBusy, UsageError
 from weft.events import (
     GoalChecked,
@@ -19,11 +20,15 @@ from weft.events import (
     NewMessage,
     PermissionRequest,
     SessionRestarted,
+    SystemNote,
     ToolExecuting,
     TurnFinished,
     TurnStarted,
+    decode,
 )
+from weft.ids import SessionId
 from weft.messages import Text
+from weft.permissions import MODES
 from weft.providers import ModelInfo
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
@@ -313,6 +318,16 @@ async def test_after_a_kill_the_goal_goes_on_in_its_mode_with_no_grant_it_did_no
         assert await facts(again, PermissionRequest) == []
         assert len(await facts(again, SessionRestarted)) == 1
         assert await app.host.wake_due() == []
+        # One request for each answer, and for the one that the kill cut off.
+        assert len(await facts(again, ModelCallStarted)) == 5
+        assert await told_modes(app, again.id) == ["accept_edits"]
+
+
+async def told_modes(app: App, name: SessionId) -> list[str]:
+    """The modes that the model was told, one after the other."""
+    stored = [decode(record.body) for record in await app.store.read(name)]
+    notes = [fact.text for fact in stored if isinstance(fact, SystemNote)]
+    return [mode for text in notes for mode in MODES if f"Permission mode: {mode}." in text]
 
 
 async def test_a_goal_whose_seal_is_not_ours_stays_still(world: World) -> None:

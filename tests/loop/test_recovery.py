@@ -19,7 +19,7 @@ from weft.events import (
     TurnFinished,
     UsageRecorded,
 )
-from weft.ids import CallUid, NodeId
+from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import (
     PartialDraft,
     RecoveryEvidence,
@@ -136,6 +136,23 @@ def test_an_effect_that_took_place_is_settled_as_done() -> None:
     complete = settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "2"}))[0]
     assert isinstance(complete, ToolComplete)
     assert (complete.result.status, complete.is_error) == ("done", False)
+
+
+@pytest.mark.parametrize(
+    ("read", "before", "known"),
+    [({}, "", True), ({"a": "1"}, "1", True), ({"a": "0"}, "1", False), ({}, "1", False)],
+    ids=["a new file", "one that was read", "one that was read before", "one never read"],
+)
+def test_the_model_knows_what_it_wrote_of_a_file_that_it_knew(
+    read: dict[str, str], before: str, known: bool
+) -> None:
+    scene = TurnScene().prompt("hi").answered("", calls=[CALL])
+    for path, digest in read.items():
+        scene.state.reads.seen[path] = BlobId(digest)
+    scene.intended(CALL, effect="checkable", pre={"a": before}, post={"a": "2"})
+    complete = settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "2"}))[0]
+    assert isinstance(complete, ToolComplete)
+    assert complete.result.data.get("read", {}) == ({"a": "2"} if known else {})
 
 
 def test_a_file_that_was_deleted_keeps_the_mode_that_it_had() -> None:

@@ -333,13 +333,25 @@ def _touched_by(
     return facts
 
 
+def _written(state: SessionState, intent: ToolExecuting) -> dict[str, str]:
+    """The versions that the model knows, having written them; none where it knew those before
+    not.
+    """
+    known = state.reads.seen
+    befores = {path: before for path, before in intent.pre_hashes.items() if before}
+    if any(known.get(path) != before for path, before in befores.items()):
+        return {}
+    return {path: after for path, after in intent.post_hashes.items() if after}
+
+
 def _settle_intent(
     state: SessionState, intent: ToolExecuting, verdict: Verdict, found: RecoveryEvidence
 ) -> list[Fact]:
     if verdict == "not_begun":
         return []
     if verdict == "done":
-        result = ToolResult(call_uid=intent.call_uid, text=DONE_BEFORE_INTERRUPTION)
+        data = {"read": seen} if (seen := _written(state, intent)) else {}
+        result = ToolResult(call_uid=intent.call_uid, text=DONE_BEFORE_INTERRUPTION, data=data)
         return [ToolComplete(call_uid=intent.call_uid, node=intent.node, result=result)]
     remains = found.remains.get(intent.call_uid, "")
     doubt = remains or "Whether it took effect is unknown."

@@ -428,8 +428,12 @@ class SessionAgentHost:
     def mode(self) -> Mode:
         return self._port.permission_mode
 
-    def mode_of(self, state: SessionState) -> Mode:
-        """The permission mode in force, also while the session is just being opened."""
+    def mode_of(self, state: SessionState, facts: Sequence[Fact] = ()) -> Mode:
+        """The permission mode in force, also while the session is just being opened; with `facts`,
+        the one that they bring.
+        """
+        if facts and self.actor is not None:
+            return self.actor.gate.mode_after(facts)
         port = self._trees.ports.get(self.session_id)
         return state.settings.permission_mode if port is None else port.permission_mode
 

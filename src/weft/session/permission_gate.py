@@ -7,12 +7,13 @@ set again.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
 
-from weft.events import GoalSet, InputScheduled, PermissionResolved, UnattendedPermission
+from weft.events import Fact, GoalSet, InputScheduled, PermissionResolved, UnattendedPermission
 from weft.loop import PermissionGate
 from weft.permissions import (
     MODES,
@@ -104,13 +105,20 @@ class SessionPermissionGate(PermissionGate):
     @property
     def mode(self) -> Mode:
         """The permission mode that is in force."""
+        return self._mode_in(self._running)
+
+    def mode_after(self, facts: Sequence[Fact]) -> Mode:
+        """The mode that is in force once these facts hold, which may begin a round."""
+        return self._mode_in(_running_after(self.state, facts))
+
+    def _mode_in(self, running: InputScheduled | GoalSet | None) -> Mode:
         mode = self.state.settings.permission_mode
         # The mode is in the log, and a log may come from elsewhere: an import or a copied store
         # must not bring along the right to act without asking.
         is_free = mode in ("auto", "bypass") or (self._is_woken and mode == "accept_edits")
-        lent = self._lent
+        lent = self._lent_to(running)
         # A round of a goal runs while its user is there, too, who may give it more by the mode.
-        if lent is not None and not (self._trusted_mode and self.state.goal.round_at_work):
+        if lent is not None and not (self._trusted_mode and isinstance(running, GoalSet)):
             # What was given to the round, and no more than the session has by now.
             mode = min(_known_mode(lent.mode), mode, key=MODES.index)
         elif is_free and not self._trusted_mode:
@@ -149,7 +157,7 @@ class SessionPermissionGate(PermissionGate):
 
     def decide(self, action: ToolAction) -> PolicyDecision:
         judged = self._marked(action)
-        grants, lent = self._grants, self._lent
+        grants, lent = self._grants, self._lent_to(self._running)
         if lent is not None:
             grants = [*grants, *(PermissionGrant(pattern=p, scope="turn") for p in lent.grants)]
         return decide(judged, mode=self.mode, rules=self._all_rules, grants=grants)
@@ -157,9 +165,12 @@ class SessionPermissionGate(PermissionGate):
     # -- what is given to rounds that begin with no user there
 
     @property
-    def _lent(self) -> UnattendedPermission | None:
-        """What was given to the round that runs; None where none does, or its seal is not ours."""
-        running = self.state.schedules.running or self.state.goal.round_at_work
+    def _running(self) -> InputScheduled | GoalSet | None:
+        """Whose round the open turn is."""
+        return self.state.schedules.running or self.state.goal.round_at_work
+
+    def _lent_to(self, running: InputScheduled | GoalSet | None) -> UnattendedPermission | None:
+        """What was given to a round; None where none runs, or its seal is not ours."""
         if running is None:
             return None
         if self._round is None or self._round[0] is not running:
@@ -233,6 +244,17 @@ class SessionPermissionGate(PermissionGate):
     def turn_ended(self) -> None:
         """Grants for the turn end with it."""
         self._grants = [grant for grant in self._grants if grant.scope == "session"]
+
+
+def _running_after(state: SessionState, facts: Sequence[Fact]) -> InputScheduled | GoalSet | None:
+    is_told = any(isinstance(fact, GoalSet) for fact in facts)
+    if not (is_told or state.goal.is_open or state.schedules.open or state.schedules.queued):
+        return None
+    goal, schedules = copy.deepcopy(state.goal), copy.deepcopy(state.schedules)
+    for fact in facts:
+        goal.apply(fact)
+        schedules.apply(fact)
+    return schedules.running or goal.round_at_work
 
 
 def _said_by(running: InputScheduled | GoalSet) -> str:

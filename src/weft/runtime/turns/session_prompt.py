@@ -420,7 +420,7 @@ class SessionPrompt:
             known = (self._told_at, self._told[1])
         told = dict(told_on(state.tree, above, known))
         node = added[-1].id if added else above
-        now = self._environment(state)
+        now = self._environment(state, facts)
         if self._decisions.found is not None:
             said = "\n".join(typed_text(each.parts) for each in added if each.role == "user")
             now |= self._decisions.found.environment(said or None, told)
@@ -482,13 +482,13 @@ class SessionPrompt:
 
         return allowed_domains(allows)
 
-    def _environment(self, state: SessionState) -> dict[str, str]:
+    def _environment(self, state: SessionState, facts: Sequence[Fact] = ()) -> dict[str, str]:
         config = self._services.config
         surroundings = SessionSurroundings(
             git=self._files.of(state).git,
             changes=self._files.of(state).changes,
             now=self._services.clock.now(),
-            mode=self._host.mode_of(state),
+            mode=self._host.mode_of(state, facts),
             sandbox=SandboxTerms(
                 is_on=self._services.workspaces.may_be_sandboxed,
                 network=config.get("sandbox.network"),
