@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DEFERRED = (
     "anyio._core._sockets",
     "asyncio.sslproto",
+    "base64",
+    "httptools",
     "ipaddress",
     "locale",
     "msgspec.inspect",
@@ -78,6 +80,8 @@ def defer_modules(names: tuple[str, ...] = DEFERRED) -> None:
             module.__loader__ = spec.loader
             module.__package__ = spec.parent
             module.__file__ = spec.origin
+            if spec.submodule_search_locations is not None:
+                module.__path__ = spec.submodule_search_locations
             sys.modules[name] = module
 
 

@@ -21,7 +21,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _SHOWN = "%(asctime)s %(process)d %(levelname)s %(name)s [%(session)s] %(message)s"
 _FOLLOWS = "  | "
 """Begins each line of a traceback, which no record begins with."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 def log_path() -> Path:
@@ -107,7 +107,7 @@ def redactor() -> Callable[[str], str]:
 
 
 def _escaped(text: str) -> str:
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return re.sub(_CONTROL, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class _LazyFile(logging.Handler):

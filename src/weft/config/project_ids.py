@@ -18,7 +18,7 @@ import os
 from _thread import get_ident
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -52,7 +52,7 @@ class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that it had before: sessions that were not used since are stored with one of them."""
 
 
-class RepositoryPlace(NamedTuple):
+class RepositoryPlace(msgspec.Struct, frozen=True):
     """Where a folder lies in a repository."""
 
     root: str
@@ -62,7 +62,7 @@ class RepositoryPlace(NamedTuple):
     """The way from the top of its work tree to the folder; empty for the top."""
 
 
-class RelatedProject(NamedTuple):
+class RelatedProject(msgspec.Struct, frozen=True):
     """Another project of the same repository."""
 
     id: ProjectId
@@ -117,7 +117,8 @@ class ProjectIds:
 
     def related(self, path: str) -> list[RelatedProject]:
         """The other projects of the repository that a folder lies in.  Blocks."""
-        root, _ = place = repository_place(path)
+        place = repository_place(path)
+        root = place.root
         own, real = self.written(path), os.path.realpath(path)
         paths = [root, *self._below(root)] if place.inside or root != real else self._below(root)
         found: dict[ProjectId, RelatedProject] = {}

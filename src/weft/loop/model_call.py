@@ -50,13 +50,12 @@ if TYPE_CHECKING:  # loaded where a line has to be compacted
     from weft.loop.compaction.room_maker import RoomMaker
 
 _CALL = FailPointPair("loop.call")
-_ABOUT_PICTURES: Final = re.compile(
-    r"\b(?:(?:input_)?images?|image_url|pictures?|media(?:_type)?|pdfs?|documents?|input_file"
-    r"|file_data)\b",
-    re.IGNORECASE,
+_ABOUT_PICTURES: Final = (
+    r"(?i)\b(?:(?:input_)?images?|image_url|pictures?|media(?:_type)?|pdfs?|documents?|input_file"
+    r"|file_data)\b"
 )
 """What vendors say of a picture or document that they cannot decode or that is too large."""
-_ADDRESS: Final = re.compile(r"https?://\S+")
+_ADDRESS: Final = r"https?://\S+"
 """Vendors add one to any refusal: what its words are about says nothing."""
 
 
@@ -183,7 +182,7 @@ class ModelCaller:
         what is refused now, so the newest go first, a message at a time.
         """
         is_refused = isinstance(error, RequestRefused) and not isinstance(error, PolicyRefused)
-        if not is_refused or not _ABOUT_PICTURES.search(_ADDRESS.sub("", str(error))):
+        if not is_refused or not re.search(_ABOUT_PICTURES, re.sub(_ADDRESS, "", str(error))):
             return False
         found = self._line.leave_out_newest_pictures()
         if found is None:

@@ -111,7 +111,7 @@ _RECORDS = frozenset(
 
 # What git leaves between two commands (`BISECT_TERMS`, `MERGE_AUTOSTASH`), and the other half of a
 # split index.  With an underscore: where the case of names does not count, CONFIG is `config`.
-_STATE = re.compile(r"[A-Z]+(?:_[A-Z]+)+|sharedindex\.[0-9a-f]{40,64}")
+_STATE = r"[A-Z]+(?:_[A-Z]+)+|sharedindex\.[0-9a-f]{40,64}"
 
 
 def is_git_record(path: str) -> bool:
@@ -130,7 +130,7 @@ def is_git_record(path: str) -> bool:
         return False
     # git writes a file under its name with `.lock` and renames it.
     first = inside[0].removesuffix(".lock")
-    if first in _RECORDS or _STATE.fullmatch(first):
+    if first in _RECORDS or re.fullmatch(_STATE, first):
         return True
     return inside[:2] == ["info", "refs"] and len(inside) == 2
 

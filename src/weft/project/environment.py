@@ -38,8 +38,8 @@ SOURCE_SUFFIXES: Final = frozenset(
 _MOST_INDEX: Final = 4 * 1024 * 1024
 _MOST_NAMES: Final = 2_000
 _BRANCH: Final = re.compile(r"ref: refs/heads/([^\s\x00-\x20~^:?*\[\\\x7f]{1,200})")
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_PLAIN_NAME: Final = re.compile(r"[\w./+@ -]{1,120}")
+_COMMIT: Final = r"[0-9a-f]{40}|[0-9a-f]{64}"
+_PLAIN_NAME: Final = r"[\w./+@ -]{1,120}"
 _NAMED: Final = 5
 """Changed files that are named; `git status` has the rest."""
 _UNDER_WAY: Final = {
@@ -224,7 +224,7 @@ def git_sentence(repository: GitRepository | None) -> str:
     head = read_pointer(f"{repository.records}/HEAD") or ""
     if branch := _BRANCH.fullmatch(head):
         place = f"on branch {branch[1]}"
-    elif _COMMIT.fullmatch(head):
+    elif re.fullmatch(_COMMIT, head):
         place = f"no branch, at commit {head[:12]}"
     else:
         return ""
@@ -245,7 +245,7 @@ def changes_sentence(changes: GitChanges | None) -> str:
     told = []
     if changes.files:
         # A file's name is the project's own text: what could end the note, or fill it, is not told.
-        names = [name for name in changes.files if _PLAIN_NAME.fullmatch(name)]
+        names = [name for name in changes.files if re.fullmatch(_PLAIN_NAME, name)]
         shown = ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
         count = f"{len(changes.files)} file{'s' if len(changes.files) > 1 else ''}"
         told.append(f"{count} ({shown})" if shown else count)

@@ -49,7 +49,7 @@ MOST_IMAGES = 20
 _AT_ONCE = 10
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
-_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+_ILLEGAL = r"[^a-zA-Z0-9_-]"
 MAX_NAME = 64
 """The longest tool name that every vendor takes."""
 CACHED_NAME = 4 * MAX_NAME
@@ -526,7 +526,7 @@ def legal(text: str, longest: int) -> str:
     # The same in every process, unlike `hash()`: an id that changed with a restart would miss the
     # vendor's prompt cache.
     mark = f"{binascii.crc32(text.encode('utf-8', 'replace')):08x}"
-    return f"{_ILLEGAL.sub('_', text)[: longest - 9]}_{mark}"
+    return f"{re.sub(_ILLEGAL, '_', text)[: longest - 9]}_{mark}"
 
 
 def wire_name(name: str) -> str:

@@ -71,12 +71,13 @@ class HttpConnection(asyncio.Protocol):
         """Write a request; what comes back is the reply's."""
         assert self._transport is not None
         self.requests += 1
-        self._reply = StreamedReply(self, self._host, self._loop, timeouts)
         if body:
             # One call: a head that is written alone leaves as a packet of its own.
             self._transport.writelines((head, body))
         else:
             self._transport.write(head)
+        # After that: the first reply loads the parser, while the server is at work.
+        self._reply = StreamedReply(self, self._host, self._loop, timeouts)
         return self._reply
 
     def release(self) -> bool:

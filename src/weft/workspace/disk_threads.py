@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -44,9 +46,7 @@ class DiskThreads:
         A cancel calls `abandon`, by which the work learns to stop before its point of no return,
         and then waits a bounded time.
         """
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="weft-disk")
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        future = self._begin(work)
         try:
             # Shielded, because cancelling a future of an executor does not stop the thread: it
             # would only make us forget that it is still writing.
@@ -59,11 +59,16 @@ class DiskThreads:
 
     def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Begin `work` in a thread; the caller waits for it later, or not at all."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="weft-disk")
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        future = self._begin(work)
         future.add_done_callback(_seen)
         return future
+
+    def _begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # not needed for the first request
+
+            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="weft-disk")
+        return asyncio.get_running_loop().run_in_executor(self._pool, work)
 
 
 _POOLS: WeakValueDictionary[str, DiskThreads] = WeakValueDictionary()

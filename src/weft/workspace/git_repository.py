@@ -19,13 +19,13 @@ LARGEST_SMALL: Final = 64 * 1024
 """Bytes that are read of a file; one of as many may be longer."""
 LARGEST_SETTINGS: Final = 1024 * 1024
 
-_HEADER: Final = re.compile(r"\s*\[([^\]]*)\]")
-_HOOKS_PATH: Final = re.compile(r'\s*hookspath\s*=\s*(?:"([^"]*)"|([^#;"]*))', re.IGNORECASE)
-_HOOK: Final = re.compile(
+_HEADER: Final = r"\s*\[([^\]]*)\]"
+_HOOKS_PATH: Final = r'(?i)\s*hookspath\s*=\s*(?:"([^"]*)"|([^#;"]*))'
+_HOOK: Final = (
     r"(?:pre|post|prepare|commit|applypatch|update|push|proc|reference|fsmonitor|sendemail|p4)"
     r"(?:-[a-z-]+)?"
 )
-_MAY_BE_RECORD: Final = re.compile(
+_MAY_BE_RECORD: Final = (
     r"\.git/|(?:^|/)(?:objects|refs|logs|reftable)/|(?:^|/)(?:HEAD|packed-refs|shallow)$"
 )
 
@@ -78,7 +78,7 @@ class HookFolder(msgspec.Struct, frozen=True):
         if f"{self.top}/".startswith(f"{folder}/"):
             # All of the work tree lies below: what is called like a hook is one.
             above, name = os.path.split(place)
-            return above == folder and _HOOK.fullmatch(name) is not None
+            return above == folder and re.fullmatch(_HOOK, name) is not None
         return f"{place}/".startswith(f"{folder}/")
 
 
@@ -107,10 +107,10 @@ def find_hook_folder(folder: str) -> HookFolder | None:
 def _hooks_path(settings: bytes) -> str:
     found, is_core = "", False
     for line in os.fsdecode(settings).splitlines():
-        header = _HEADER.match(line)
+        header = re.match(_HEADER, line)
         if header is not None:
             is_core, line = header[1].strip().lower() == "core", line[header.end() :]
-        if is_core and (setting := _HOOKS_PATH.match(line)):
+        if is_core and (setting := re.match(_HOOKS_PATH, line)):
             found = (setting[1] if setting[1] is not None else setting[2]).strip()
     return found
 
@@ -119,7 +119,7 @@ def may_be_record(path: str) -> bool:
     """True for a path that may lie in a git directory, also in that of a bare repository, which may
     have any name.
     """
-    return _MAY_BE_RECORD.search(path) is not None
+    return re.search(_MAY_BE_RECORD, path) is not None
 
 
 def _upwards(folder: str) -> Iterator[str]:

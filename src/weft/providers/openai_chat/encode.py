@@ -101,7 +101,7 @@ DETAILS_MARK = "reasoning_details "
 """Begins the signature of reasoning that a gateway gave as a list of its own, in JSON."""
 _TOOLS_OR_THOUGHT = (5, 4)
 """From this version on OpenAI's models call functions here only without reasoning."""
-_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_SHORT_ID = r"[a-zA-Z0-9]{9}"
 _NOTED = "(noted)"
 
 
@@ -283,7 +283,7 @@ def _model(turn: ModelTurn, dialect: ChatDialect) -> list[Json]:
 
 
 def _id(call: WireCall, dialect: ChatDialect) -> str:
-    if not dialect.short_ids or _SHORT_ID.fullmatch(call.id):
+    if not dialect.short_ids or re.fullmatch(_SHORT_ID, call.id):
         return call.id
     # A hash, so that call and result agree and every request gives the same id.
     return sha256(call.id.encode()).hexdigest()[:9]
