@@ -108,7 +108,7 @@ RARE = {
     "weft.tools.pictures",
     "weft.tools.submit",
     "weft.view.blocks",
-    "weft.workspace.atomic_write",
+    "weft.workspace.writes.atomic_write",
     "weft.workspace.boundaries.lines",
 }
 """What a run with one short answer has no use for.  A module takes about three times the

@@ -62,9 +62,9 @@ SCENARIOS = (
     Scenario(store_kind="jsonl", comes_back="continue"),
 )
 
-OF_GOALS = ("goal.checked", "goal.judge")
-"""Points of goals, of which these journeys have none: `tests.crash.goals` kills sessions with a
-goal at places of their log."""
+TRIED_ELSEWHERE = ("goal.checked", "goal.judge", "workspace.remove")
+"""Points that these journeys do not reach.  `tests.crash.goals` kills sessions with a goal at
+places of their log; `tests/workspace/test_displaced_file.py` kills at the points of a removal."""
 
 FIRST_DEATHS = ("loop.intent.after", "loop.request.mid_stream", "loop.ask.after", "loop.call.after")
 """Where the life before one that comes back ends."""
@@ -167,7 +167,7 @@ def _complete(place: JourneyFolder, life: Life) -> list[str]:
 def reached(seed: int, workers: int = WORKERS) -> dict[str, list[tuple[Scenario, int]]]:
     """For each point the scenarios that reach it, and how often."""
     import_everything()
-    names = [name for name in faults.names() if not name.startswith(OF_GOALS)]
+    names = [name for name in faults.names() if not name.startswith(TRIED_ELSEWHERE)]
     found: dict[str, list[tuple[Scenario, int]]] = {name: [] for name in names}
     shares = [SCENARIOS[number::workers] for number in range(workers)]
     work = [partial(_passes_of_all, share, seed) for share in shares]

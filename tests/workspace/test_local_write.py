@@ -18,8 +18,8 @@ from weft import faults
 from weft.errors import FinalToolError, RetryableToolError, ToolError
 from weft.ids import BlobId
 from weft.workspace import LocalWorkspace
-from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.base import KEPT_BYTES
+from weft.workspace.writes.atomic_write import OURS
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ def hash_of(data: bytes) -> BlobId:
 
 
 def temporaries(folder: Path) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(TEMPORARY)]
+    return [name for name in os.listdir(folder) if name.startswith(OURS)]
 
 
 async def test_a_new_file_is_made_with_its_folders_and_the_mode_of_the_umask(
@@ -124,7 +124,7 @@ async def test_a_change_at_the_last_moment_is_seen(
     def at_the_sync(event: str, arguments: tuple[object, ...]) -> None:
         # The temporary file is opened after the first check: this is the moment that only a second
         # check can see.
-        if event == "open" and armed and TEMPORARY in str(arguments[0]):
+        if event == "open" and armed and str(arguments[0]).startswith(OURS):
             armed.clear()
             passes.append(event)
             (project / armed_for[0]).write_bytes(b"someone else")
@@ -236,7 +236,8 @@ async def test_a_swapped_folder_is_never_written_through(
 DYING = """
 import asyncio, sys
 from weft import faults
-from weft.workspace import LocalWorkspace, atomic_write
+from weft.workspace import LocalWorkspace
+from weft.workspace.writes import atomic_write
 from hashlib import sha256
 point, root = sys.argv[1:]
 faults.arm(point)
@@ -294,7 +295,7 @@ async def test_a_cancel_before_the_rename_writes_nothing_then_or_later(
     reached, go_on = threading.Event(), threading.Event()
 
     def hold(event: str, arguments: tuple[object, ...]) -> None:
-        if event == "open" and TEMPORARY in str(arguments[0]) and not reached.is_set():
+        if event == "open" and str(arguments[0]).startswith(OURS) and not reached.is_set():
             reached.set()
             go_on.wait(5)
 

@@ -30,7 +30,7 @@ from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 from weft.workspace.safe_open import open_beneath, open_folder
 
 if TYPE_CHECKING:  # loaded with the first change: it costs start-up time
-    from weft.workspace.atomic_write import FileReplacement
+    from weft.workspace.writes.atomic_write import FileReplacement
 
 Kind: TypeAlias = Literal["file", "dir", "link", "other"]
 
@@ -107,7 +107,7 @@ class LocalWorkspace(Workspace):
 
     async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> ChangedFile:
         """A cancel leaves the old file or the new one, whole, and nothing is written after it."""
-        from weft.workspace.atomic_write import FileReplacement  # as above
+        from weft.workspace.writes.atomic_write import FileReplacement  # as above
 
         _refuse_folder_name(path)
         place = self._real(self._roots.place(path))
@@ -123,7 +123,7 @@ class LocalWorkspace(Workspace):
 
     async def remove(self, path: str, *, expected: BlobId) -> ChangedFile:
         """A cancel leaves the file or removes it, and nothing happens after it."""
-        from weft.workspace.atomic_write import FileRemoval  # as above
+        from weft.workspace.writes.atomic_write import FileRemoval  # as above
 
         _refuse_folder_name(path)
         place = self._real(self._roots.place(path))

@@ -13,8 +13,8 @@ from tests.support.example_count import cases
 from tests.support.file_tree import TreeEntry, tree
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import FileImage
-from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.history.restore import PathRestorer
+from weft.workspace.writes.atomic_write import TEMPORARY
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +142,7 @@ async def test_a_private_file_is_never_readable_by_others_on_the_way(
         modes.append(stat.S_IMODE(os.fstat(fd).st_mode))
         return write(fd, data)
 
-    monkeypatch.setattr("weft.workspace.atomic_write.os.write", watching)
+    monkeypatch.setattr("weft.workspace.writes.atomic_write.os.write", watching)
     wanted = FileImage(mode=stat.S_IFREG | 0o600, data=b"secret")
     await restorer.put_back("new/secret", wanted, expected=None)
     assert modes == [0o600]

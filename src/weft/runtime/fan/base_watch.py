@@ -27,9 +27,9 @@ from weft.file_io import write_all
 from weft.repo.file_paths import IgnoredPaths
 from weft.repo.project_watch import ProjectWatch
 from weft.runtime.fan.base_files import BaseFile, BaseFiles
-from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.safe_open import make_folders, open_beneath
 from weft.workspace.views.held_view import HeldView
+from weft.workspace.writes.atomic_write import TEMPORARY
 
 LOOK_SECONDS: Final = 2.0
 """How often the project is compared with the base where the kernel tells of nothing."""

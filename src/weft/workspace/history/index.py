@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.history.file_reader import NOT_COPIED, FileReader, differs, looks_like
 from weft.workspace.history.inotify import FolderWatches, InotifyWatcher
 from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
@@ -34,6 +33,7 @@ from weft.workspace.history.project_tree import (
 from weft.workspace.ignore import NAME as IGNORE_FILE
 from weft.workspace.ignore import IgnoreRules, ignore_of
 from weft.workspace.safe_open import open_folder
+from weft.workspace.writes.atomic_write import OURS
 
 MAX_FILES = 100_000
 """Files, links and folders that are known at most; folders further down are left out and named."""
@@ -486,7 +486,7 @@ class FileIndex:
             self._set(path, folder, name, new, silent=silent)
 
     def _is_left_out(self, path: str, folder: _Folder, name: str, mode: int) -> bool:
-        if name.startswith(TEMPORARY):
+        if name.startswith(OURS):
             return True  # ours; it becomes a file in an instant
         full = _join(path, name)
         is_folder = stat.S_ISDIR(mode)

@@ -21,20 +21,20 @@ from weft.errors import FinalToolError, RetryableToolError
 from weft.file_io import read_all, write_all
 from weft.ids import BlobId
 from weft.sha256 import sha256
-from weft.workspace.atomic_write import (
-    TEMPORARY,
-    extras_of,
-    pass_on,
-    rename_new,
-    sweep,
-    temporary,
-)
 from weft.workspace.base import KEPT_BYTES, FileImage
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import note_own_write
 from weft.workspace.os_errors import explain
 from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 from weft.workspace.safe_open import make_folders, open_beneath, open_folder
+from weft.workspace.writes.atomic_write import (
+    TEMPORARY,
+    extras_of,
+    pass_on,
+    sweep,
+    temporary,
+)
+from weft.workspace.writes.rename_calls import rename_new
 
 _BEFORE = faults.point("workspace.restore.before_rename")
 _AFTER = faults.point("workspace.restore.after_rename")

@@ -8,9 +8,10 @@ What a kill can leave behind is the temporary file.  Its name says what it is, a
 lock on it while it lives: the first write that this process makes into a folder removes those whose
 writer is gone.
 
-Whether the file is still what the caller expects is checked when it is opened and again right
-before the rename.  A new file is put in place by a rename that refuses to replace, so that two
-processes that create it never overwrite one another.
+Whether the file is still what the caller expects is checked when it is opened, again right before
+the rename, and of what the rename has displaced (`displaced_file`): a change that another program
+makes at any instant is never overwritten.  A new file is put in place by a rename that refuses to
+replace, so that two processes that create it never overwrite one another.
 """
 
 from __future__ import annotations
@@ -21,11 +22,9 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
-from typing import Any
 
 from weft import faults
-from weft.errors import FinalToolError, RetryableToolError
+from weft.errors import FinalToolError, RetryableToolError, ToolError
 from weft.file_io import read_all, write_all
 from weft.ids import BlobId
 from weft.sha256 import sha256
@@ -33,14 +32,26 @@ from weft.workspace.base import KEPT_BYTES, ChangedFile, unkept
 from weft.workspace.os_errors import refusal
 from weft.workspace.paths import WorkspacePath
 from weft.workspace.safe_open import make_folders, open_beneath, open_folder
+from weft.workspace.writes.displaced_file import (
+    DISPLACED,
+    changed_meanwhile,
+    displaced_name,
+    put_back,
+    settle_displaced,
+)
+from weft.workspace.writes.rename_calls import exchange, rename_new
 
 TEMPORARY = ".weft-tmp-"
 """How the names of our temporary files begin."""
+OURS = (TEMPORARY, DISPLACED)
+"""How the names of files begin that lie beside the project's for the instant of a write."""
 
 _BEFORE_RENAME = faults.point("workspace.write.before_rename")
+_EXCHANGED = faults.point("workspace.write.exchanged")
 _AFTER_RENAME = faults.point("workspace.write.after_rename")
+_BEFORE_REMOVAL = faults.point("workspace.remove.before_rename")
+_MOVED_ASIDE = faults.point("workspace.remove.aside")
 _CHUNK = 1024 * 1024
-_RENAME_NOREPLACE = 1
 
 
 class WriteAbandoned(Exception):
@@ -101,7 +112,10 @@ class FileReplacement:
         self._compare(before)
         # A new file gets the mode that the umask allows; a replacement stays closed until it has
         # the old one's owner and mode.
-        name, fd = temporary(folder, 0o666 if before is None else 0o600)
+        if before is None:
+            name, fd = temporary(folder, 0o666)
+        else:
+            name, fd = self._spare_of(folder, before)
         try:
             write_all(fd, self.data)
             if before is not None:
@@ -109,17 +123,18 @@ class FileReplacement:
             # Before the rename: file systems may order the two the other way round, and a power cut
             # would leave an empty file under the final name.
             os.fdatasync(fd)
-            # The last look before the rename.  Between the two a change can still be lost: no
-            # system call replaces a file only if it has a given content.
+            # The last look before the rename: what changes after it is found displaced.
             if before is None or not before.is_still(folder, self.place.leaf):
                 self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
             mode = os.fstat(fd).st_mode
             self._raise_if_abandoned()
             _BEFORE_RENAME.hit()
-            self._take_place(folder, name, is_new=before is None)
+            if before is None:
+                self._take_free_place(folder, name)
+            else:
+                self._take_place(folder, name)
         except BaseException:
-            with suppress(OSError):
-                os.unlink(name, dir_fd=folder)
+            _remove_own(folder, name, fd)
             raise
         finally:
             os.close(fd)
@@ -143,16 +158,55 @@ class FileReplacement:
                 f"{self.shown!r} was changed since it was read; nothing was written.  Read it again"
             )
 
-    def _take_place(self, folder: int, name: str, *, is_new: bool) -> None:
-        if not is_new:
-            os.rename(name, self.place.leaf, src_dir_fd=folder, dst_dir_fd=folder)
-            return
+    def _take_free_place(self, folder: int, name: str) -> None:
         try:
             rename_new(folder, name, self.place.leaf)
         except FileExistsError:
             raise RetryableToolError(
                 f"{self.shown!r} exists by now; nothing was written.  Read it first"
             ) from None
+
+    def _spare_of(self, folder: int, before: _Old) -> tuple[str, int]:
+        """A file under the name that what it displaces will have."""
+        after, leaf = self._after, self.place.leaf
+        return temporary(folder, 0o600, lambda: displaced_name(before.hash, after, leaf))
+
+    def _take_place(self, folder: int, name: str) -> None:
+        leaf = self.place.leaf
+        try:
+            is_exchanged = exchange(folder, name, leaf)
+        except FileNotFoundError:
+            self._compare(None)
+            raise
+        if not is_exchanged:  # the best that is left has a gap behind the last look
+            os.rename(name, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+            return
+        _EXCHANGED.hit()
+        if self._hash_of(folder, name) == self.expected:
+            with suppress(FileNotFoundError):  # a sweep came by, and came to the same
+                os.unlink(name, dir_fd=folder)
+            return
+        try:
+            exchange(folder, name, leaf)
+        except FileNotFoundError:
+            raise put_back(folder, name, leaf, self.shown) from None
+        if self._hash_of(folder, name) == self._after:
+            raise changed_meanwhile(self.shown)
+        # Another program has changed even the new file: the newest one stays in place.
+        exchange(folder, name, leaf)
+        raise put_back(folder, name, leaf, self.shown)
+
+    def _hash_of(self, folder: int, name: str) -> BlobId | None:
+        """The hash of a plain file; None for whatever else may have come into its place."""
+        try:
+            found = _Old.read(folder, name, self.shown, 0)
+        except (ToolError, OSError):
+            return None
+        return found.hash if found is not None else None
+
+    @property
+    def _after(self) -> BlobId:
+        return BlobId(sha256(self.data).hexdigest())
 
     def _raise_if_abandoned(self) -> None:
         if self._abandoned:
@@ -164,7 +218,7 @@ class FileReplacement:
             path=self.shown,
             action="created" if before is None else "modified",
             before=None if before is None else before.hash,
-            after=BlobId(sha256(self.data).hexdigest()),
+            after=self._after,
             data_before=None if before is None else before.kept,
             data_after=self.data if len(self.data) <= self._kept_bytes else None,
             mode_before=0 if before is None else before.about.st_mode,
@@ -195,7 +249,7 @@ class FileRemoval(FileReplacement):
         if not before.is_still(folder, self.place.leaf):
             self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
         self._raise_if_abandoned()
-        os.unlink(self.place.leaf, dir_fd=folder)
+        self._move_away(folder, before.hash)
         os.fsync(folder)
         return ChangedFile(
             path=self.shown,
@@ -205,6 +259,22 @@ class FileRemoval(FileReplacement):
             mode_before=before.about.st_mode,
             missing=unkept(self._kept_bytes) if before.kept is None else "",
         )
+
+    def _move_away(self, folder: int, expected: BlobId) -> None:
+        leaf = self.place.leaf
+        aside = displaced_name(expected, None, leaf)
+        _BEFORE_REMOVAL.hit()
+        try:
+            rename_new(folder, leaf, aside)
+        except FileNotFoundError:
+            self._compare(None)
+            raise
+        _MOVED_ASIDE.hit()
+        if self._hash_of(folder, aside) == expected:
+            with suppress(FileNotFoundError):  # a sweep came by, and came to the same
+                os.unlink(aside, dir_fd=folder)
+            return
+        raise put_back(folder, aside, leaf, self.shown)
 
 
 class _Old:
@@ -303,10 +373,16 @@ def _digest(fd: int, size: int, kept_bytes: int) -> tuple[str, bytes | None]:
 # --- temporary files -------------------------------------------------------------------------
 
 
-def temporary(folder: int, mode: int) -> tuple[str, int]:
+def _temporary_name() -> str:
+    return TEMPORARY + os.urandom(8).hex()
+
+
+def temporary(
+    folder: int, mode: int, make_name: Callable[[], str] = _temporary_name
+) -> tuple[str, int]:
     """Make a temporary file with an unpredictable name, and hold its lock."""
     while True:
-        name = TEMPORARY + os.urandom(8).hex()
+        name = make_name()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(name, flags, mode, dir_fd=folder)
         try:
@@ -323,8 +399,17 @@ def temporary(folder: int, mode: int) -> tuple[str, int]:
 def sweep(folder: int) -> int:
     """Take away the temporary files that a killed writer left in this folder; returns how many."""
     with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.name.startswith(TEMPORARY)]
-    return sum(_remove_if_free(folder, name) for name in names)
+        names = [entry.name for entry in entries if entry.name.startswith(OURS)]
+    for name in names:
+        settle_displaced(folder, name)
+    return sum(_remove_if_free(folder, name) for name in names if name.startswith(TEMPORARY))
+
+
+def _remove_own(folder: int, name: str, fd: int) -> None:
+    """Remove a temporary file, unless another one is under its name by now."""
+    with suppress(OSError):
+        if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == os.fstat(fd).st_ino:
+            os.unlink(name, dir_fd=folder)
 
 
 def _remove_if_free(folder: int, name: str) -> bool:
@@ -348,54 +433,3 @@ def _remove_if_free(folder: int, name: str) -> bool:
     finally:
         os.close(fd)
     return True
-
-
-# --- a rename that refuses to replace ----------------------------------------------------------
-
-
-def rename_new(folder: int, old: str, new: str) -> None:
-    """Rename within a folder; `FileExistsError` when the new name is taken."""
-    rename = _renameat2()
-    if rename is not None:
-        code = rename(folder, os.fsencode(old), folder, os.fsencode(new))
-        if code == 0:
-            return
-        # These three mean that the kernel, the file system or a filter does not have the call.
-        # What follows has a gap between look and rename, and is the best that is left.
-        if code not in (errno.ENOSYS, errno.EINVAL, errno.EPERM):
-            raise OSError(code, os.strerror(code), new)
-    try:
-        os.stat(new, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
-    else:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-
-
-@cache
-def _renameat2() -> Callable[[int, bytes, int, bytes], int] | None:
-    """The call of the C library, as a function that returns an error number.
-
-    None where it has none.
-    """
-    import ctypes  # costs milliseconds, so it waits for the first new file
-
-    try:
-        function: Any = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return None
-    function.argtypes = (
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_uint,
-    )
-    function.restype = ctypes.c_int
-
-    def rename(old_folder: int, old: bytes, new_folder: int, new: bytes) -> int:
-        if function(old_folder, old, new_folder, new, _RENAME_NOREPLACE) == 0:
-            return 0
-        return int(ctypes.get_errno())
-
-    return rename

@@ -1,0 +1,222 @@
+"""What another program writes in the instant of a write is never overwritten."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import anyio
+import pytest
+
+from weft import faults
+from weft.errors import RetryableToolError
+from weft.ids import BlobId
+from weft.workspace import LocalWorkspace
+from weft.workspace.writes.atomic_write import OURS
+from weft.workspace.writes.displaced_file import DISPLACED, displaced_name, read_name
+
+pytestmark = pytest.mark.anyio
+
+WRITE = ["workspace.write.before_rename", "workspace.write.exchanged"]
+REMOVE = ["workspace.remove.before_rename", "workspace.remove.aside"]
+
+
+def hash_of(data: bytes) -> BlobId:
+    return BlobId(sha256(data).hexdigest())
+
+
+def in_place(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.write(b"theirs")
+        opened.truncate()
+
+
+def anew(file: Path) -> None:
+    other = file.with_name("theirs.tmp")
+    other.write_bytes(b"theirs")
+    other.rename(file)
+
+
+def as_link(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("theirs")
+
+
+def as_folder(file: Path) -> None:
+    file.unlink()
+    (file / "theirs").mkdir(parents=True)
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+WAYS = [in_place, anew, as_link, as_folder, gone]
+
+
+def theirs(file: Path) -> str:
+    """What has become of the file, as a word."""
+    if file.is_symlink():
+        return "as_link"
+    if file.is_dir():
+        return "as_folder" if (file / "theirs").is_dir() else "another folder"
+    if not file.exists():
+        return "gone"
+    return "theirs" if file.read_bytes() == b"theirs" else file.read_bytes().decode()
+
+
+def left(project: Path) -> list[str]:
+    return [name for name in os.listdir(project) if name.startswith(OURS)]
+
+
+@pytest.fixture(autouse=True)
+def no_faults() -> Iterator[None]:
+    yield
+    faults.disarm_all()
+
+
+def arm(point: str, do: Callable[[Path], None], file: Path) -> None:
+    def act(name: str) -> None:
+        faults.disarm_all()
+        do(file)
+
+    faults.arm(point, action=act)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_change_behind_the_last_look_is_kept_and_the_write_is_refused(
+    workspace: LocalWorkspace, project: Path, way: Callable[[Path], None]
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+    arm("workspace.write.before_rename", way, file)
+    with pytest.raises(RetryableToolError, match=r"Read it again|nothing was written"):
+        await workspace.write("f", b"ours", expected=hash_of(b"old"))
+    assert theirs(file) == ("theirs" if way in (in_place, anew) else way.__name__)
+    assert left(project) == []
+
+
+@pytest.mark.parametrize("way", [in_place, anew, gone])
+async def test_a_change_of_the_new_file_stands(
+    workspace: LocalWorkspace, project: Path, way: Callable[[Path], None]
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+    arm("workspace.write.exchanged", way, file)
+    # What was displaced is what was expected: the write was whole, and theirs came after it.
+    await workspace.write("f", b"ours", expected=hash_of(b"old"))
+    assert theirs(file) == ("gone" if way is gone else "theirs")
+    assert left(project) == []
+
+
+async def test_of_two_changes_around_a_write_neither_is_lost(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+
+    def second(name: str) -> None:
+        file.write_bytes(b"the second")
+
+    def first(name: str) -> None:
+        file.write_bytes(b"the first")
+        faults.arm("workspace.write.exchanged", action=second)
+
+    faults.arm("workspace.write.before_rename", action=first)
+    with pytest.raises(RetryableToolError, match="kept beside it") as refused:
+        await workspace.write("f", b"ours", expected=hash_of(b"old"))
+    assert file.read_bytes() == b"the second"
+    [kept] = left(project)
+    assert kept in str(refused.value)
+    assert (project / kept).read_bytes() == b"the first"
+
+
+async def test_a_change_of_what_is_removed_is_kept(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+    arm("workspace.remove.before_rename", anew, file)
+    with pytest.raises(RetryableToolError, match="changed since it was read"):
+        await workspace.remove("f", expected=hash_of(b"old"))
+    assert file.read_bytes() == b"theirs"
+    assert left(project) == []
+
+
+async def test_a_new_file_in_place_of_one_that_is_removed_stays(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+    arm("workspace.remove.aside", lambda place: (place.write_bytes(b"theirs"), None)[1], file)
+    await workspace.remove("f", expected=hash_of(b"old"))
+    assert file.read_bytes() == b"theirs"
+    assert left(project) == []
+
+
+# --- what a kill leaves
+
+DYING = """
+import asyncio, os, sys
+from hashlib import sha256
+from pathlib import Path
+from weft import faults
+from weft.workspace import LocalWorkspace
+from weft.workspace.writes import atomic_write
+point, root, changed = sys.argv[1:]
+file = Path(root, "f")
+def change(name):
+    if changed:
+        file.write_bytes(b"theirs")
+    faults.arm(point)
+    if name == point:
+        os._exit(faults.EXIT_CODE)
+first = "workspace.write.before_rename" if "write" in point else "workspace.remove.before_rename"
+faults.arm(first, action=change)
+there, old = LocalWorkspace(root), sha256(b"old").hexdigest()
+asyncio.run(there.write("f", b"new", expected=old) if "write" in point
+            else there.remove("f", expected=old))
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("changed", ["", "changed"])
+@pytest.mark.parametrize("point", [*WRITE, *REMOVE])
+async def test_after_a_kill_nothing_of_another_program_is_lost(
+    workspace: LocalWorkspace, project: Path, point: str, changed: str
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+    died = await anyio.run_process(
+        [sys.executable, "-c", DYING, point, str(project), changed],
+        check=False,
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert died.returncode == faults.EXIT_CODE
+    await workspace.write("another", b"x", expected=None)  # sweeps
+    there = [name for name in os.listdir(project) if name == "f" or name.startswith(OURS)]
+    contents = {name: (project / name).read_bytes() for name in there}
+    is_placed = point == "workspace.write.exchanged"
+    if changed:
+        assert b"theirs" in contents.values()
+        # Where a new file holds its place, it is kept where it lies, under a name with its own.
+        [*kept] = left(project)
+        assert [read_name(name).place for name in kept] == (["f"] if is_placed else [])  # type: ignore[union-attr]
+        return
+    assert left(project) == []
+    is_there = point != "workspace.remove.aside"
+    assert contents == ({"f": b"new" if is_placed else b"old"} if is_there else {})
+
+
+@pytest.mark.parametrize("place", ["f", "a-b-c.py", "ä" * 60, "x" * 255])
+def test_the_name_of_a_displaced_file_says_what_it_is(place: str) -> None:
+    name = displaced_name(hash_of(b"old"), hash_of(b"new"), place)
+    assert name.startswith(DISPLACED)
+    assert len(os.fsencode(name)) <= 255
+    about = read_name(name)
+    assert about is not None
+    assert (about.old, about.new) == (hash_of(b"old")[:16], hash_of(b"new")[:16])
+    assert about.place == (place if len(os.fsencode(place)) < 200 else "")
