@@ -56,6 +56,7 @@ from weft.workspace.history.history import FileHistory
 from weft.workspace.history.inotify import OVERFLOW
 from weft.workspace.history.watchers import WATCHED
 from weft.workspace.sandbox.overlay_apply import OverlayApplier
+from weft.workspace.writes.atomic_write import OURS
 
 WORKERS = 2
 MINE = "mine"
@@ -506,7 +507,7 @@ def judge(ground: Ground, notes: Notes, what: str) -> None:
         notes.wrong.append(f"{what}: {len(wrong)} paths differ: {wrong[:5]}")
     if differing_paths(ground.theirs(), notes.theirs):
         notes.wrong.append(f"{what}: the person's own folder was touched")
-    left = [path for path in ground.now() if ".weft-tmp-" in path]
+    left = [path for path in ground.now() if path.rpartition("/")[2].startswith(OURS)]
     if left:
         notes.wrong.append(f"{what}: left behind {left}")
 

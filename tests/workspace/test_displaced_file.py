@@ -20,8 +20,8 @@ from weft.workspace.writes.displaced_file import DISPLACED, displaced_name, read
 
 pytestmark = pytest.mark.anyio
 
-WRITE = ["workspace.write.before_rename", "workspace.write.exchanged"]
-REMOVE = ["workspace.remove.before_rename", "workspace.remove.aside"]
+WRITE = ["workspace.write.before_rename", "workspace.displaced.exchanged"]
+REMOVE = ["workspace.remove.before_rename", "workspace.displaced.aside"]
 
 
 def hash_of(data: bytes) -> BlobId:
@@ -105,7 +105,7 @@ async def test_a_change_of_the_new_file_stands(
 ) -> None:
     file = project / "f"
     file.write_bytes(b"old")
-    arm("workspace.write.exchanged", way, file)
+    arm("workspace.displaced.exchanged", way, file)
     # What was displaced is what was expected: the write was whole, and theirs came after it.
     await workspace.write("f", b"ours", expected=hash_of(b"old"))
     assert theirs(file) == ("gone" if way is gone else "theirs")
@@ -123,7 +123,7 @@ async def test_of_two_changes_around_a_write_neither_is_lost(
 
     def first(name: str) -> None:
         file.write_bytes(b"the first")
-        faults.arm("workspace.write.exchanged", action=second)
+        faults.arm("workspace.displaced.exchanged", action=second)
 
     faults.arm("workspace.write.before_rename", action=first)
     with pytest.raises(RetryableToolError, match="kept beside it") as refused:
@@ -151,7 +151,7 @@ async def test_a_new_file_in_place_of_one_that_is_removed_stays(
 ) -> None:
     file = project / "f"
     file.write_bytes(b"old")
-    arm("workspace.remove.aside", lambda place: (place.write_bytes(b"theirs"), None)[1], file)
+    arm("workspace.displaced.aside", lambda place: (place.write_bytes(b"theirs"), None)[1], file)
     await workspace.remove("f", expected=hash_of(b"old"))
     assert file.read_bytes() == b"theirs"
     assert left(project) == []
@@ -174,10 +174,11 @@ def change(name):
     faults.arm(point)
     if name == point:
         os._exit(faults.EXIT_CODE)
-first = "workspace.write.before_rename" if "write" in point else "workspace.remove.before_rename"
+writes = point in ("workspace.write.before_rename", "workspace.displaced.exchanged")
+first = "workspace.write.before_rename" if writes else "workspace.remove.before_rename"
 faults.arm(first, action=change)
 there, old = LocalWorkspace(root), sha256(b"old").hexdigest()
-asyncio.run(there.write("f", b"new", expected=old) if "write" in point
+asyncio.run(there.write("f", b"new", expected=old) if writes
             else there.remove("f", expected=old))
 """
 
@@ -199,7 +200,7 @@ async def test_after_a_kill_nothing_of_another_program_is_lost(
     await workspace.write("another", b"x", expected=None)  # sweeps
     there = [name for name in os.listdir(project) if name == "f" or name.startswith(OURS)]
     contents = {name: (project / name).read_bytes() for name in there}
-    is_placed = point == "workspace.write.exchanged"
+    is_placed = point == "workspace.displaced.exchanged"
     if changed:
         assert b"theirs" in contents.values()
         # Where a new file holds its place, it is kept where it lies, under a name with its own.
@@ -207,7 +208,7 @@ async def test_after_a_kill_nothing_of_another_program_is_lost(
         assert [read_name(name).place for name in kept] == (["f"] if is_placed else [])  # type: ignore[union-attr]
         return
     assert left(project) == []
-    is_there = point != "workspace.remove.aside"
+    is_there = point != "workspace.displaced.aside"
     assert contents == ({"f": b"new" if is_placed else b"old"} if is_there else {})
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 import os
 import stat
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.support.example_count import cases
 from tests.support.file_tree import TreeEntry, tree
+from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
+from weft.ids import BlobId
 from weft.workspace import FileImage
 from weft.workspace.history.restore import PathRestorer
-from weft.workspace.writes.atomic_write import TEMPORARY
+from weft.workspace.writes.atomic_write import OURS, TEMPORARY
+from weft.workspace.writes.displaced_file import displaced_name
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +113,40 @@ async def test_what_was_changed_since_it_was_looked_at_is_left_alone(
     with pytest.raises(RetryableToolError):
         await restorer.put_back("new/x", wanted, expected=seen)
     assert tree(root) == before
+
+
+@pytest.mark.parametrize("path", ["f", "l"])
+@pytest.mark.parametrize("is_removed", [False, True])
+async def test_what_is_changed_behind_the_last_look_is_left_alone(
+    root: Path, restorer: PathRestorer, path: str, is_removed: bool
+) -> None:
+    seen = await restorer.look(path)
+    wanted = FileImage(mode=stat.S_IFREG | 0o644, hash=BlobId("0" * 64), data=b"wanted")
+
+    def change(name: str) -> None:
+        (root / path).unlink()
+        (root / path).write_text("by hand")
+
+    faults.arm("workspace.restore.before_rename", action=change)
+    try:
+        with pytest.raises(RetryableToolError, match="changed meanwhile"):
+            await restorer.put_back(path, None if is_removed else wanted, expected=seen)
+    finally:
+        faults.disarm_all()
+    assert (root / path).read_text() == "by hand"
+    assert [name for name in os.listdir(root) if name.startswith(OURS)] == []
+
+
+async def test_a_link_that_a_killed_process_displaced_is_swept_if_it_is_known(
+    root: Path, restorer: PathRestorer
+) -> None:
+    old = sha256(b"f").hexdigest()
+    known, other = displaced_name(old, None, "l"), displaced_name(None, old, "gone")
+    (root / known).symlink_to("f")
+    (root / other).symlink_to("elsewhere")
+    await restorer.put_back("f", None, expected=await restorer.look("f"))
+    assert sorted(tree(root)) == ["d", "d/x", "gone", "l"]
+    assert os.readlink(root / "gone") == "elsewhere"
 
 
 async def test_a_folder_that_holds_anything_is_not_removed(

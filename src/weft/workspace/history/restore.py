@@ -31,9 +31,11 @@ from weft.workspace.writes.atomic_write import (
     TEMPORARY,
     extras_of,
     pass_on,
+    remove_if,
     sweep,
     temporary,
 )
+from weft.workspace.writes.displaced_file import DisplacedChange, DisplacedPlace, displaced_name
 from weft.workspace.writes.rename_calls import rename_new
 
 _BEFORE = faults.point("workspace.restore.before_rename")
@@ -105,11 +107,11 @@ class PathRestorer:
                 found = look(folder, place.leaf, self._max_file)
                 if not is_same(found, expected):
                     raise _changed(shown)
-                _replace(folder, place.leaf, found, image)
+                _replace(self._displaced(folder, place.leaf, found, image), found, image)
                 os.fsync(folder)
             finally:
                 os.close(folder)
-        except FileExistsError:
+        except (FileExistsError, DisplacedChange):
             raise _changed(shown) from None
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
@@ -118,6 +120,20 @@ class PathRestorer:
                 ) from error
             raise explain(error, shown) from error
         note_own_write(place.folder, place.name)
+
+    def _displaced(
+        self, folder: int, name: str, found: FileImage | None, image: FileImage | None
+    ) -> DisplacedPlace:
+        def is_new(other: str) -> bool:
+            there = look(folder, other, self._max_file)
+            return there is not None and image is not None and there.data == (image.data or b"")
+
+        return DisplacedPlace(
+            folder,
+            name,
+            is_old=lambda other: is_same(look(folder, other, self._max_file), found),
+            is_new=is_new,
+        )
 
     def _sweep(self, place: WorkspacePath, folder: int) -> None:
         """Take away what a killed process left half done, once a folder."""
@@ -193,7 +209,8 @@ def _changed(shown: str) -> RetryableToolError:
 # --- replacing -----------------------------------------------------------------------------------
 
 
-def _replace(folder: int, name: str, found: FileImage | None, image: FileImage | None) -> None:
+def _replace(place: DisplacedPlace, found: FileImage | None, image: FileImage | None) -> None:
+    folder, name = place.folder, place.leaf
     is_folder = found is not None and stat.S_ISDIR(found.mode)
     wants_folder = image is not None and stat.S_ISDIR(image.mode)
     if found is not None and image is not None and _differ_in_mode_only(found, image):
@@ -203,7 +220,7 @@ def _replace(folder: int, name: str, found: FileImage | None, image: FileImage |
         os.rmdir(name, dir_fd=folder)
     elif found is not None and (image is None or wants_folder):
         _BEFORE.hit()
-        os.unlink(name, dir_fd=folder)
+        place.remove(displaced_name(found.hash, None, name))
         _AFTER.hit()
     if image is None:
         return
@@ -212,11 +229,11 @@ def _replace(folder: int, name: str, found: FileImage | None, image: FileImage |
         os.mkdir(name, 0o700, dir_fd=folder)
         _set_mode(folder, name, image.mode)
         return
-    is_new = found is None or is_folder
+    replaced = None if is_folder else found
     if stat.S_ISLNK(image.mode):
-        _put_link(folder, name, image, is_new=is_new)
+        _put_link(place, image, replaced)
     else:
-        _put_file(folder, name, image, is_new=is_new)
+        _put_file(place, image, replaced)
 
 
 def _differ_in_mode_only(found: FileImage, image: FileImage) -> bool:
@@ -234,18 +251,20 @@ def _set_mode(folder: int, name: str, mode: int) -> None:
         os.close(fd)
 
 
-def _put_link(folder: int, name: str, image: FileImage, *, is_new: bool) -> None:
-    spare = TEMPORARY + secrets.token_hex(8)
-    os.symlink(os.fsdecode(image.data or b""), spare, dir_fd=folder)
-    _take_place(folder, spare, name, is_new=is_new)
+def _put_link(place: DisplacedPlace, image: FileImage, replaced: FileImage | None) -> None:
+    spare = _spare_name(place.leaf, image, replaced)
+    os.symlink(os.fsdecode(image.data or b""), spare, dir_fd=place.folder)
+    about = os.stat(spare, dir_fd=place.folder, follow_symlinks=False)
+    _take_place(place, spare, about.st_ino, is_new=replaced is None)
 
 
-def _put_file(folder: int, name: str, image: FileImage, *, is_new: bool) -> None:
-    spare, fd = temporary(folder, 0o600)
+def _put_file(place: DisplacedPlace, image: FileImage, replaced: FileImage | None) -> None:
+    folder, is_new = place.folder, replaced is None
+    spare, fd = temporary(folder, 0o600, lambda: _spare_name(place.leaf, image, replaced))
     try:
         try:
             write_all(fd, image.data or b"")
-            mode = _with_same_metadata(folder, name, fd) if not is_new else _NEW_FILE
+            mode = _NEW_FILE if is_new else _with_same_metadata(folder, place.leaf, fd)
             # The owner is not recorded, and these two bits mean something only together with it.
             final = stat.S_IMODE(image.mode) if image.mode else mode
             os.fchmod(fd, final & ~(stat.S_ISUID | stat.S_ISGID))
@@ -254,9 +273,18 @@ def _put_file(folder: int, name: str, image: FileImage, *, is_new: bool) -> None
             with suppress(OSError):
                 os.unlink(spare, dir_fd=folder)
             raise
-        _take_place(folder, spare, name, is_new=is_new)
+        _take_place(place, spare, os.fstat(fd).st_ino, is_new=is_new)
     finally:
         os.close(fd)
+
+
+def _spare_name(leaf: str, image: FileImage, replaced: FileImage | None) -> str:
+    """The name of a new file until it takes its place; of one that displaces another, the name that
+    the other will have.
+    """
+    if replaced is None:
+        return TEMPORARY + secrets.token_hex(8)
+    return displaced_name(replaced.hash, image.hash, leaf)
 
 
 def _with_same_metadata(folder: int, name: str, fd: int) -> int:
@@ -278,15 +306,14 @@ def _with_same_metadata(folder: int, name: str, fd: int) -> int:
         os.close(old)
 
 
-def _take_place(folder: int, spare: str, name: str, *, is_new: bool) -> None:
+def _take_place(place: DisplacedPlace, spare: str, inode: int, *, is_new: bool) -> None:
     try:
         _BEFORE.hit()
         if is_new:
-            rename_new(folder, spare, name)
+            rename_new(place.folder, spare, place.leaf)
         else:
-            os.rename(spare, name, src_dir_fd=folder, dst_dir_fd=folder)
+            place.exchange(spare)
     except BaseException:
-        with suppress(OSError):
-            os.unlink(spare, dir_fd=folder)
+        remove_if(place.folder, spare, inode)
         raise
     _AFTER.hit()

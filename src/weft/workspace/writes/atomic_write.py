@@ -34,12 +34,12 @@ from weft.workspace.paths import WorkspacePath
 from weft.workspace.safe_open import make_folders, open_beneath, open_folder
 from weft.workspace.writes.displaced_file import (
     DISPLACED,
-    changed_meanwhile,
+    DisplacedChange,
+    DisplacedPlace,
     displaced_name,
-    put_back,
     settle_displaced,
 )
-from weft.workspace.writes.rename_calls import exchange, rename_new
+from weft.workspace.writes.rename_calls import rename_new
 
 TEMPORARY = ".weft-tmp-"
 """How the names of our temporary files begin."""
@@ -47,10 +47,8 @@ OURS = (TEMPORARY, DISPLACED)
 """How the names of files begin that lie beside the project's for the instant of a write."""
 
 _BEFORE_RENAME = faults.point("workspace.write.before_rename")
-_EXCHANGED = faults.point("workspace.write.exchanged")
 _AFTER_RENAME = faults.point("workspace.write.after_rename")
 _BEFORE_REMOVAL = faults.point("workspace.remove.before_rename")
-_MOVED_ASIDE = faults.point("workspace.remove.aside")
 _CHUNK = 1024 * 1024
 
 
@@ -134,7 +132,7 @@ class FileReplacement:
             else:
                 self._take_place(folder, name)
         except BaseException:
-            _remove_own(folder, name, fd)
+            remove_if(folder, name, os.fstat(fd).st_ino)
             raise
         finally:
             os.close(fd)
@@ -172,29 +170,21 @@ class FileReplacement:
         return temporary(folder, 0o600, lambda: displaced_name(before.hash, after, leaf))
 
     def _take_place(self, folder: int, name: str) -> None:
-        leaf = self.place.leaf
         try:
-            is_exchanged = exchange(folder, name, leaf)
+            self._displaced(folder).exchange(name)
         except FileNotFoundError:
             self._compare(None)
             raise
-        if not is_exchanged:  # the best that is left has a gap behind the last look
-            os.rename(name, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-            return
-        _EXCHANGED.hit()
-        if self._hash_of(folder, name) == self.expected:
-            with suppress(FileNotFoundError):  # a sweep came by, and came to the same
-                os.unlink(name, dir_fd=folder)
-            return
-        try:
-            exchange(folder, name, leaf)
-        except FileNotFoundError:
-            raise put_back(folder, name, leaf, self.shown) from None
-        if self._hash_of(folder, name) == self._after:
-            raise changed_meanwhile(self.shown)
-        # Another program has changed even the new file: the newest one stays in place.
-        exchange(folder, name, leaf)
-        raise put_back(folder, name, leaf, self.shown)
+        except DisplacedChange as change:
+            raise change.explained(self.shown) from None
+
+    def _displaced(self, folder: int) -> DisplacedPlace:
+        return DisplacedPlace(
+            folder,
+            self.place.leaf,
+            is_old=lambda name: self._hash_of(folder, name) == self.expected,
+            is_new=lambda name: self._hash_of(folder, name) == self._after,
+        )
 
     def _hash_of(self, folder: int, name: str) -> BlobId | None:
         """The hash of a plain file; None for whatever else may have come into its place."""
@@ -261,20 +251,14 @@ class FileRemoval(FileReplacement):
         )
 
     def _move_away(self, folder: int, expected: BlobId) -> None:
-        leaf = self.place.leaf
-        aside = displaced_name(expected, None, leaf)
         _BEFORE_REMOVAL.hit()
         try:
-            rename_new(folder, leaf, aside)
+            self._displaced(folder).remove(displaced_name(expected, None, self.place.leaf))
         except FileNotFoundError:
             self._compare(None)
             raise
-        _MOVED_ASIDE.hit()
-        if self._hash_of(folder, aside) == expected:
-            with suppress(FileNotFoundError):  # a sweep came by, and came to the same
-                os.unlink(aside, dir_fd=folder)
-            return
-        raise put_back(folder, aside, leaf, self.shown)
+        except DisplacedChange as change:
+            raise change.explained(self.shown) from None
 
 
 class _Old:
@@ -405,10 +389,10 @@ def sweep(folder: int) -> int:
     return sum(_remove_if_free(folder, name) for name in names if name.startswith(TEMPORARY))
 
 
-def _remove_own(folder: int, name: str, fd: int) -> None:
-    """Remove a temporary file, unless another one is under its name by now."""
+def remove_if(folder: int, name: str, inode: int) -> None:
+    """Remove a file of ours, unless another one is under its name by now."""
     with suppress(OSError):
-        if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == os.fstat(fd).st_ino:
+        if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == inode:
             os.unlink(name, dir_fd=folder)
 
 

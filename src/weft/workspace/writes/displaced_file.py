@@ -17,15 +17,16 @@ import fcntl
 import logging
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
+from weft import faults
 from weft.errors import RetryableToolError
-from weft.ids import BlobId
 from weft.sha256 import sha256
-from weft.workspace.writes.rename_calls import rename_new
+from weft.workspace.writes.rename_calls import exchange, rename_new
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ _HASH: Final = 16
 _LONGEST: Final = 255
 """Bytes of a name."""
 _CHUNK: Final = 1024 * 1024
+_EXCHANGED: Final = faults.point("workspace.displaced.exchanged")
+_MOVED_ASIDE: Final = faults.point("workspace.displaced.aside")
 
 
 class DisplacedName(msgspec.Struct, frozen=True):
@@ -49,9 +52,9 @@ class DisplacedName(msgspec.Struct, frozen=True):
     """The name that it had; empty where that was too long."""
 
 
-def displaced_name(old: BlobId, new: BlobId | None, place: str) -> str:
+def displaced_name(old: str | None, new: str | None, place: str) -> str:
     """A name for what a write will displace, that nobody can guess."""
-    head = f"{DISPLACED}{os.urandom(8).hex()}-{old[:_HASH]}-{(new or '')[:_HASH]}-"
+    head = f"{DISPLACED}{os.urandom(8).hex()}-{(old or '')[:_HASH]}-{(new or '')[:_HASH]}-"
     name = head + place
     return name if len(os.fsencode(name)) <= _LONGEST else head
 
@@ -83,26 +86,86 @@ def settle_displaced(folder: int, name: str) -> None:
     logger.warning("a write that was cut short has displaced a file, which is kept as %s", name)
 
 
-def put_back(folder: int, name: str, place: str, shown: str) -> RetryableToolError:
-    """Give a displaced file its name again; the error that says what has become of the write."""
-    try:
-        rename_new(folder, name, place)
-    except FileNotFoundError:
-        pass  # a sweep came by, and has done it
-    except OSError:
-        # Another program has put a file there since: neither may be lost.
+class DisplacedPlace(msgspec.Struct, frozen=True):
+    """A place in an open folder, and how to know what lies there."""
+
+    folder: int
+    leaf: str
+    is_old: Callable[[str], bool]
+    """Whether what has this name in the folder is what is to be replaced."""
+    is_new: Callable[[str], bool] = lambda name: False
+    """Whether it is what takes its place."""
+
+    def exchange(self, spare: str) -> None:
+        """Put what has the name `spare` in place, and remove what was there.
+
+        Raises:
+            FileNotFoundError: there is nothing to be replaced.
+            DisplacedChange: something else is there, and stays.
+        """
+        if not exchange(self.folder, spare, self.leaf):
+            # The best that is left has a gap behind the last look.
+            os.rename(spare, self.leaf, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+            return
+        _EXCHANGED.hit()
+        if self.is_old(spare):
+            self._remove(spare)
+            return
+        try:
+            exchange(self.folder, spare, self.leaf)
+        except FileNotFoundError:
+            self._give_back(spare)
+        if self.is_new(spare):
+            raise DisplacedChange
+        # Another program has changed even the new file: the newest one stays in place.
+        exchange(self.folder, spare, self.leaf)
+        self._give_back(spare)
+
+    def remove(self, aside: str) -> None:
+        """Remove what is there, by way of the name `aside`.
+
+        Raises:
+            FileNotFoundError: there is nothing.
+            DisplacedChange: something else is there, and stays.
+        """
+        rename_new(self.folder, self.leaf, aside)
+        _MOVED_ASIDE.hit()
+        if self.is_old(aside):
+            self._remove(aside)
+        else:
+            self._give_back(aside)
+
+    def _remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):  # a sweep came by, and came to the same
+            os.unlink(name, dir_fd=self.folder)
+
+    def _give_back(self, name: str) -> NoReturn:
+        try:
+            rename_new(self.folder, name, self.leaf)
+        except FileNotFoundError:
+            pass  # a sweep came by, and has done it
+        except OSError:
+            # Another program has put a file there since: neither may be lost.
+            raise DisplacedChange(name) from None
+        raise DisplacedChange
+
+
+class DisplacedChange(Exception):
+    """What was to be replaced was changed by another program, and is there as it was.
+
+    Its text is the name of a version that is kept beside it, where there were two.
+    """
+
+    def explained(self, shown: str) -> RetryableToolError:
+        """The error of the tool."""
+        if kept := str(self):
+            return RetryableToolError(
+                f"{shown!r} was changed twice while it was written; what was there first is kept "
+                f"beside it, as {kept!r}.  Read it again"
+            )
         return RetryableToolError(
-            f"{shown!r} was changed twice while it was written; what was there first is kept "
-            f"beside it, as {name!r}.  Read it again"
+            f"{shown!r} was changed since it was read; nothing was written.  Read it again"
         )
-    return changed_meanwhile(shown)
-
-
-def changed_meanwhile(shown: str) -> RetryableToolError:
-    """The error of a write whose file is another than the one that was read."""
-    return RetryableToolError(
-        f"{shown!r} was changed since it was read; nothing was written.  Read it again"
-    )
 
 
 def _hash_if_free(folder: int, name: str) -> str | None:
@@ -111,7 +174,7 @@ def _hash_if_free(folder: int, name: str) -> str | None:
     try:
         fd = os.open(name, flags, dir_fd=folder)
     except OSError:
-        return None
+        return _hash_of_link(folder, name)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
@@ -124,3 +187,10 @@ def _hash_if_free(folder: int, name: str) -> str | None:
         return None
     finally:
         os.close(fd)
+
+
+def _hash_of_link(folder: int, name: str) -> str | None:
+    try:
+        return sha256(os.fsencode(os.readlink(name, dir_fd=folder))).hexdigest()
+    except OSError:
+        return None
