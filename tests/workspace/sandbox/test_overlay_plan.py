@@ -5,6 +5,7 @@ The layers here are made by the kernel, in a namespace of our own.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -12,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from weft import faults
 from weft.workspace.sandbox import overlay_changes as overlay
 from weft.workspace.sandbox.overlay_apply import OverlayApplier
 from weft.workspace.sandbox.overlay_changes import TooMuch, changes
 from weft.workspace.sandbox.overlay_plan import plan, started_now
 from weft.workspace.seen_versions import MOST_BYTES, MOST_OF_ONE, SeenVersions
+from weft.workspace.writes.atomic_write import OURS
+from weft.workspace.writes.rename_calls import exchange
 
 pytestmark = pytest.mark.process
 
@@ -186,7 +190,36 @@ def test_another_disk_is_no_hindrance(layers: Layers) -> None:
     assert (layers.project / "d").stat().st_mode & 0o777 == 0o640
     assert (layers.project / "d").stat().st_mtime == 1000000000
     assert os.readlink(layers.project / "link") == "c"
-    assert not [name for name in os.listdir(layers.project) if name.startswith(".weft-tmp")]
+    assert not [name for name in os.listdir(layers.project) if name.startswith(OURS)]
+
+
+@pytest.mark.parametrize("disk", ["the same disk", "another disk"])
+def test_what_another_program_writes_in_the_very_instant_stays(
+    layers: Layers, disk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers.write("echo changed > c")
+    if disk == "another disk":
+
+        def refuse(folder: int, one: str, other: str) -> bool:
+            if one.startswith("/"):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            return exchange(folder, one, other)
+
+        monkeypatch.setattr("weft.workspace.writes.displaced_file.exchange", refuse)
+
+    def change(name: str) -> None:
+        (layers.project / "c").write_text("by hand\n")
+
+    faults.arm("workspace.displaced.before_exchange", action=change)
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
+    try:
+        outcome = applier.run(plan(str(layers.project), str(layers.upper), layers.started))
+    finally:
+        applier.close()
+        faults.disarm_all()
+    assert [why for _, why in outcome.failed] == ["it was changed just now"]
+    assert (layers.project / "c").read_text() == "by hand\n"
+    assert not [name for name in os.listdir(layers.project) if name.startswith(OURS)]
 
 
 # --- versions

@@ -2,7 +2,8 @@
 
 Each step was judged before; here it is carried out, if the path is still as it was when it was
 judged.  A file takes its place by a rename, so that at every instant the old or the new one is
-there, whole.  What cannot be done is named and leaves the rest alone.
+there, whole; what it displaces is looked at once more (`displaced_file`).  What cannot be done is
+named and leaves the rest alone.
 
 Nothing is forced to disk: it is as durable as it would be if the command had written it itself.
 What is to be done is written down beside the upper layer before the first step, with the hashes of
@@ -27,8 +28,10 @@ from weft.sha256 import sha256
 from weft.workspace.base import ChangedFile
 from weft.workspace.safe_open import open_beneath, open_folder
 from weft.workspace.sandbox.overlay_plan import ApplyStep, FoundEntry, identity
+from weft.workspace.writes.displaced_file import DisplacedChange, DisplacedPlace, displaced_name
 
 _CHUNK = 1024 * 1024
+_CHANGED = "it was changed just now"
 
 
 class ApplyOutcome(msgspec.Struct, kw_only=True):
@@ -82,7 +85,7 @@ class OverlayApplier:
         if step.before is None or not step.before.identity:
             return
         if identity(os.stat(leaf, dir_fd=folder, follow_symlinks=False)) != step.before.identity:
-            raise OSError(0, "it was changed just now")
+            raise OSError(0, _CHANGED)
 
 
 def _put(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
@@ -105,7 +108,7 @@ def _put(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
 
 def _move_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     if step.before is not None:
-        os.rename(source, leaf, dst_dir_fd=folder)
+        _displace(step, folder, leaf, source)
         return
     # A link refuses to take the place of what another program has put there meanwhile; a rename
     # does not.
@@ -113,10 +116,40 @@ def _move_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     os.unlink(source)
 
 
+def _displace(step: ApplyStep, folder: int, leaf: str, spare: str) -> None:
+    """Take the place of what was judged, and of nothing else."""
+    assert step.before is not None
+    judged = step.before.identity
+    if step.before.kind == "folder" or not judged:
+        os.rename(spare, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        return
+    ours = os.stat(spare, dir_fd=folder, follow_symlinks=False)
+
+    def looks(name: str) -> tuple[int, ...]:
+        # But for the time of the last change, which a rename sets.
+        return identity(os.stat(name, dir_fd=folder, follow_symlinks=False))[:-1]
+
+    new = identity(ours)[:-1]
+    place = DisplacedPlace(
+        folder,
+        leaf,
+        is_old=lambda name: looks(name) == judged[:-1],
+        is_new=lambda name: looks(name) == new,
+    )
+    try:
+        place.exchange(spare)
+    except DisplacedChange as change:
+        if kept := str(change):
+            # Not in the scratch folder, which is emptied: beside the newer one.
+            os.rename(kept, displaced_name(None, None, leaf), src_dir_fd=folder, dst_dir_fd=folder)
+        raise OSError(0, _CHANGED) from None
+
+
 def _copy_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     # Beside its target, so that the last move is a rename within one folder, which is atomic.
-    near = f".weft-tmp-{os.getpid()}-{os.urandom(6).hex()}"
     assert step.after is not None
+    before = step.before.hash if step.before is not None else None
+    near = displaced_name(before, step.after.hash, leaf)
     try:
         if step.after.kind == "link":
             os.symlink(os.readlink(source), near, dir_fd=folder)
@@ -125,7 +158,7 @@ def _copy_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
         if step.before is None:
             os.link(near, leaf, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         else:
-            os.rename(near, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+            _displace(step, folder, leaf, near)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(near, dir_fd=folder)

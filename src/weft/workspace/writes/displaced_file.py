@@ -37,6 +37,7 @@ _HASH: Final = 16
 _LONGEST: Final = 255
 """Bytes of a name."""
 _CHUNK: Final = 1024 * 1024
+_BEFORE_EXCHANGE: Final = faults.point("workspace.displaced.before_exchange")
 _EXCHANGED: Final = faults.point("workspace.displaced.exchanged")
 _MOVED_ASIDE: Final = faults.point("workspace.displaced.aside")
 
@@ -99,10 +100,13 @@ class DisplacedPlace(msgspec.Struct, frozen=True):
     def exchange(self, spare: str) -> None:
         """Put what has the name `spare` in place, and remove what was there.
 
+        It may be a path on the same file system.
+
         Raises:
             FileNotFoundError: there is nothing to be replaced.
             DisplacedChange: something else is there, and stays.
         """
+        _BEFORE_EXCHANGE.hit()
         if not exchange(self.folder, spare, self.leaf):
             # The best that is left has a gap behind the last look.
             os.rename(spare, self.leaf, src_dir_fd=self.folder, dst_dir_fd=self.folder)
