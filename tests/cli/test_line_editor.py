@@ -211,8 +211,9 @@ def test_a_very_long_text_of_an_earlier_chat_is_folded_behind_its_first_line() -
     editor.reset()
     much = f"what is in this log?\n{LONG}\n{LONG}"
     editor.bring_back(much)
-    assert editor.text.startswith("what is in this log?")
-    assert len(editor.text) == len("what is in this log?") + 1
+    assert editor.text.startswith("what is in this log?\n")
+    assert editor.label(editor.text[-1]) == "[Pasted 124 lines]"
+    assert len(editor.text) == len("what is in this log?\n") + 1
     assert editor.whole_text == much
 
 

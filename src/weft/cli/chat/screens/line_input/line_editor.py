@@ -144,7 +144,7 @@ class LineEditor:
                 text = text.replace(known, self._fold(known), 1)
         head, _, rest = text.partition("\n")
         if rest.count("\n") >= LONGEST_UNFOLDED:
-            text = head + self._fold(text[len(head) :])
+            text = f"{head}\n{self._fold(rest)}"
         self._put(text)
 
     def _fold(self, text: str) -> str:
