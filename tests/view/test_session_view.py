@@ -270,6 +270,8 @@ def test_stored_results_are_shown_as_they_were() -> None:
         assert isinstance(card, ToolCard)
         assert card.result.status == status
     assert shown("shell", "Not run: the turn was stopped before this call.") == []
+    unanswered = shown("ask", "Not run: the turn was stopped before this call.")
+    assert unanswered == [QuestionBlock(text="Which?")]
     (asked,) = shown("ask", "this one", is_error=False)
     assert asked == QuestionBlock(text="Which?", answer="this one")
 
