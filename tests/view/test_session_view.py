@@ -357,3 +357,13 @@ def test_agents_are_listed_in_the_order_in_which_they_were_begun() -> None:
     assert isinstance(card, AgentsCard)
     assert [agent.name for agent in card.agents] == ["a", "b", "c"]
     assert group.flush() == []
+
+
+def test_what_to_do_about_a_full_window_is_said_once() -> None:
+    detail = "OpenAI says that the conversation is too long (400); /compact shortens it"
+    end = TurnFinished(turn_id=TURN, reason="context_overflow")
+    (note,) = told(SessionView(), msgspec.structs.replace(end, detail=detail))
+    assert note == NoteBlock(text=detail, level="error", advice="/rewind goes back.")
+    (bare,) = told(SessionView(), end)
+    assert isinstance(bare, NoteBlock)
+    assert "/compact" in bare.advice

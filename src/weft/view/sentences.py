@@ -9,6 +9,7 @@ from weft.events import FinishReason
 SUCCESSFUL: tuple[FinishReason, ...] = ("stop", "submitted")
 """Finish reasons that are no failure."""
 
+COMPACT_COMMAND = "/compact"
 SHOWN = 200
 """Characters of an argument or a task that a short description shows."""
 
@@ -61,6 +62,8 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
         return sentence if is_told else f"{sentence}; {advice}"
     if reason == "max_turns" and detail:
         return detail  # it says the same, with the number
+    if reason == "context_overflow" and COMPACT_COMMAND in detail:
+        return detail  # the provider's sentence says so, and what to do
     return f"{plain}: {detail}" if detail and detail != plain else plain
 
 
