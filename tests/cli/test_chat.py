@@ -337,6 +337,8 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         ]:
             talk.screen.typed(typed)
             await talk.screen.until(partial(_has_table, talk.screen, title))
+        talk.screen.typed("/export out.pdf")
+        await talk.screen.noted("an export is a .md, .html, .json or .jsonl file, not .pdf")
         talk.screen.typed("/export out.md")
         path = Path(app.project_path) / "out.md"
         await talk.screen.until(

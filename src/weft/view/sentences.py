@@ -50,6 +50,13 @@ _VERBS = {
 }
 
 
+def compaction_sentence(before: int, after: int) -> str:
+    """What a compaction has gained, in tokens."""
+    if after < before:
+        return f"{before:,} tokens reduced to {after:,}"
+    return f"nothing is gained: {before:,} tokens became {after:,}"
+
+
 def finish_sentence(reason: FinishReason, detail: str) -> str:
     """One sentence about a turn that did not end well."""
     plain = _REASONS.get(reason, reason)
