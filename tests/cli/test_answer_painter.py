@@ -96,6 +96,9 @@ def test_code_stands_apart_from_the_text_around_it() -> None:
     assert texts(tight, 80) == [
         *("Look:", "", "sh", "ls", "", "and", "", "pwd", "", "• item:", "", "x"),
     ]
+    nested = "1. one\n   - two\n     ```\n     x\n     ```\n2. three\n"
+    assert texts(nested, 80) == ["1. one", "   • two", "", "x", "", "2. three"]
+    assert texts("> ```\n> x\n> ```\nend", 80)[-2:] == ["", "end"]
     loose = (
         tight.replace("```sh", "\n```sh").replace("and", "\nand\n").replace("- item", "\n- item")
     )

@@ -113,6 +113,12 @@ COMMAND_LINES = [
     BadInput(["-p", "--max-turns", "many", "hi"], "--max-turns needs a whole number above 0"),
     BadInput(["-p", "--max-budget-usd", "-1", "hi"], "needs a number above 0, not '-1'"),
     BadInput(["-p", "--max-budget-usd", "nan", "hi"], "needs a number above 0, not 'nan'"),
+    BadInput(
+        ["-p", "--max-tokens", "9" * 26, "hi"], "needs a smaller number than 9999999999999999"
+    ),
+    BadInput(["-p", "--max-turns", "9" * 5000, "hi"], "--max-turns needs a smaller number than"),
+    BadInput(["-p", "--max-budget-usd", "1e300", "hi"], "needs a smaller number than 1e300"),
+    BadInput(["permissions", "add", "read"], "a rule stands behind allow, ask or deny: deny"),
     BadInput(["-p", "--max-tokens", "1.5", "hi"], "needs a whole number above 0, not '1.5'"),
     BadInput(["-p", "--effort", "wild", "hi"], "--effort needs one of default, off"),
     BadInput(["-p", "--permission-mode", "nope", "hi"], "--permission-mode needs one of"),

@@ -169,6 +169,26 @@ async def test_the_models_question_is_put_and_answered(app: App) -> None:
         assert talk.screen.of(ToolCard) == []
 
 
+async def test_an_answer_of_ones_own_can_be_left_for_the_options_again(app: App) -> None:
+    ask = call("ask", question="Which colour?", options=["red", "blue"])
+    async with driven_chat(app, [ask], "Red.") as talk:
+        talk.screen.typed("paint it")
+        await talk.screen.pick("Something else…")
+        await talk.screen.until(lambda: isinstance(talk.screen.question, str))
+        talk.screen.answer(None)
+        await talk.screen.pick("red")
+        await talk.screen.until(lambda: "Red." in talk.screen.words())
+
+
+async def test_a_question_that_is_stopped_keeps_its_words(app: App) -> None:
+    async with driven_chat(app, [call("ask", question="Which colour?")], "Never.") as talk:
+        talk.screen.typed("paint it")
+        await talk.screen.asked()
+        talk.screen.answer(None)
+        await talk.screen.noted("Stopped")
+        assert talk.screen.of(QuestionBlock) == [QuestionBlock(text="Which colour?")]
+
+
 async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App) -> None:
     async with driven_chat(
         app, [text("word " * 10_000, 5)], "After.", "After.", pace_seconds=0.005
@@ -317,6 +337,8 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         ]:
             talk.screen.typed(typed)
             await talk.screen.until(partial(_has_table, talk.screen, title))
+        talk.screen.typed("/export out.pdf")
+        await talk.screen.noted("an export is a .md, .html, .json or .jsonl file, not .pdf")
         talk.screen.typed("/export out.md")
         path = Path(app.project_path) / "out.md"
         await talk.screen.until(

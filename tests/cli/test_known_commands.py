@@ -24,6 +24,7 @@ redo compact summarize compress context tokens model models effort thinking plan
 permissions mode agents tasks ps stop mcp skills hooks memory init add-dir cd diff review copy
 export import share unshare cost usage status stats config settings theme keybindings hotkeys keymap
 editor doctor debug feedback login logout connect reload exit quit q loop plugin plugins
+bashes approvals output-style fast vim todos
 """
 
 

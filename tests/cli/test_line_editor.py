@@ -187,6 +187,36 @@ def test_foreign_text_cannot_forge_a_token() -> None:
     assert editor.whole_text == LONG
 
 
+def test_a_folded_paste_that_comes_back_is_folded_again() -> None:
+    editor = typed(*"see ")
+    editor.paste(LONG)
+    sent = editor.whole_text + " there"
+    editor.reset()
+    editor.bring_back(sent)
+    assert [editor.label(each) or each for each in editor.text] == [
+        *"see ",
+        "[Pasted 62 lines]",
+        *" there",
+    ]
+    assert editor.whole_text == sent
+    assert editor.folded == ((4, 4 + len(LONG)),)
+    editor.paste(LONG)
+    assert editor.text == sent
+
+
+def test_a_very_long_text_of_an_earlier_chat_is_folded_behind_its_first_line() -> None:
+    editor = LineEditor()
+    editor.bring_back(LONG)
+    assert editor.text == LONG, "it could have been typed"
+    editor.reset()
+    much = f"what is in this log?\n{LONG}\n{LONG}"
+    editor.bring_back(much)
+    assert editor.text.startswith("what is in this log?\n")
+    assert editor.label(editor.text[-1]) == "[Pasted 124 lines]"
+    assert len(editor.text) == len("what is in this log?\n") + 1
+    assert editor.whole_text == much
+
+
 # --- rows --------------------------------------------------------------------------------------
 
 

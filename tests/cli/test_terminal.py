@@ -543,7 +543,7 @@ def test_a_resumed_conversation_is_read_before_the_next_line_is_asked_for(
     assert "You: You:" not in screen
     terminal.type("second")
     terminal.keys("Enter")
-    screen = terminal.wait_for("Again.\n\nYou:")
+    screen = terminal.wait_for("second\nWeft:\nAgain.\n\nYou:")
     assert "You: You:" not in screen
     assert screen.count("second") == 1
 

@@ -184,6 +184,7 @@ def test_a_wrong_value_can_be_taken_out_of_the_users_file(weft: WeftProgram) -> 
         (("unset", "theem"), "there is no setting 'theem'; did you mean 'theme'?"),
         (("get",), "`weft config get` takes the name of one setting"),
         (("get", "nope"), "there is no setting 'nope'"),
+        (("theme", "light", "blue"), "`weft config set theme 'light blue'` sets it"),
         (("gett",), "`weft config` has no command 'gett'; did you mean 'get'?"),
     ],
 )

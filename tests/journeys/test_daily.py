@@ -89,11 +89,23 @@ def user(user_at: Callable[..., DailyUser]) -> DailyUser:
 
 
 CALC = "def add(a, b):\n    # add two numbers\n    return a - b\n"
-TESTS = (
-    "import calc\n\nfor n in range(12):\n    assert calc.add(n, 1) == n + 1\n"
-    "    print('ok', n)\nprint('12 tests')\n"
-)
-RUN_TESTS = f"{Path(sys.executable).name} test_calc.py"
+TESTS = """import unittest
+
+import calc
+
+
+class AddTest(unittest.TestCase):
+    pass
+
+
+for n in range(12):
+
+    def test(self, n=n):
+        self.assertEqual(calc.add(n, 1), n + 1)
+
+    setattr(AddTest, f"test_{n}", test)
+"""
+RUN_TESTS = f"{Path(sys.executable).name} -m unittest -v"
 
 
 def calculator(weft: WeftProgram) -> list[Any]:
@@ -130,7 +142,7 @@ def test_a_bug_is_fixed(user_at: Callable[..., DailyUser], columns: int) -> None
     user.sees("Run a command ─", RUN_TESTS, '"Run the tests"', ASK)
     user.picture(f"command-{columns}", "The model asks to run a command")
     user.window.keys("1")
-    user.sees("Fixed: add subtracted.", "5 calls ·", "context ")
+    user.sees("Fixed: add subtracted.", "5 calls ·", "· shown: ", "context ")
     user.picture(f"fixed-{columns}", "The bug is fixed: cards, a diff and the output of a command")
     screen = user.window.screen(history=True)
     assert screen.replace("\n", "").count("● Edited calc.py  +1 −1") == 1
@@ -180,6 +192,7 @@ def test_an_answer_is_read_and_its_code_copied(
     user.start([text(PROSE, 7)], pace_seconds=0.001)
     user.say("explain the parser")
     user.sees("for the rest.", "context ")
+    user.window.wait_gone("Esc stops")
     user.picture(f"answer-{columns}", "An answer with a table, a list and code")
     # What is selected with the mouse: the terminal joins what it has wrapped itself.
     selected = user.window._tmux("capture-pane", "-p", "-J", "-S", "-", "-t", "main")
@@ -215,7 +228,8 @@ def test_five_thousand_lines_are_pasted(user: DailyUser) -> None:
     user.sees("what is in this log? [Pasted 5000 lines]")
     user.picture("pasted", "Five thousand pasted lines are one word in the input")
     user.window.keys("Enter")
-    screen = user.sees("It has 5000 lines.", "more pasted lines")
+    user.sees("It has 5000 lines.", "more pasted lines")
+    screen = user.window.wait_gone("Esc stops")
     assert "line 1 of the log" in screen
     assert "line 4000 of the log" not in screen
     user.picture("paste-sent", "The record shows the first lines of what was pasted")
@@ -364,6 +378,7 @@ def test_a_plan_first_and_then_the_work(user: DailyUser) -> None:
     user.picture("plan", "Plan mode: the model reads and changes nothing")
     user.say("/plan go")
     user.sees("edits allowed ·", "Done as planned.", "● Edited calc.py  +1 −1")
+    user.window.wait_gone("Esc stops")
     assert user.window.screen(history=True).count("Plan only:") == 1
     user.picture("edits-allowed", "Edits are allowed: nothing is asked")
 
@@ -463,7 +478,7 @@ def test_todos_are_worked_off(user: DailyUser) -> None:
 
 def test_lists_have_one_shape(user: DailyUser) -> None:
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=user.weft.project, check=True)
-    user.start(*calculator(user.weft)[-1:], "It parses.", "Two rows.")
+    user.start("It adds now.", "It parses.", "Two rows.")
     user.weft.run("-p", "-m", user.weft.script("Renamed."), "rename parse() everywhere")
     for said in ("fix the failing test", "explain the parser", "list the rows"):
         user.say(said)

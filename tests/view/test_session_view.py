@@ -270,6 +270,8 @@ def test_stored_results_are_shown_as_they_were() -> None:
         assert isinstance(card, ToolCard)
         assert card.result.status == status
     assert shown("shell", "Not run: the turn was stopped before this call.") == []
+    unanswered = shown("ask", "Not run: the turn was stopped before this call.")
+    assert unanswered == [QuestionBlock(text="Which?")]
     (asked,) = shown("ask", "this one", is_error=False)
     assert asked == QuestionBlock(text="Which?", answer="this one")
 
@@ -355,3 +357,13 @@ def test_agents_are_listed_in_the_order_in_which_they_were_begun() -> None:
     assert isinstance(card, AgentsCard)
     assert [agent.name for agent in card.agents] == ["a", "b", "c"]
     assert group.flush() == []
+
+
+def test_what_to_do_about_a_full_window_is_said_once() -> None:
+    detail = "OpenAI says that the conversation is too long (400); /compact shortens it"
+    end = TurnFinished(turn_id=TURN, reason="context_overflow")
+    (note,) = told(SessionView(), msgspec.structs.replace(end, detail=detail))
+    assert note == NoteBlock(text=detail, level="error", advice="/rewind goes back.")
+    (bare,) = told(SessionView(), end)
+    assert isinstance(bare, NoteBlock)
+    assert "/compact" in bare.advice

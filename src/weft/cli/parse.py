@@ -13,6 +13,8 @@ from weft.errors import UsageError
 
 FARTHEST = 0.45
 """How alike an unknown option and the nearest one must be at least; below that it is noise."""
+LARGEST_NUMBER = 2**53
+"""The largest of an option: what programs that read our JSON keep exactly."""
 _NEVER_EMPTY = ("session_id", "agent", "name", "profile", "settings")
 _VERB_NAMES = tuple(verb.name for verb in VERBS)
 
@@ -285,13 +287,16 @@ def _converted(option: CommandOption, name: str, value: str) -> Any:
     if option.kind not in ("whole", "number"):
         return value
     try:
-        number = int(value) if option.kind == "whole" else float(value)
+        # Python refuses thousands of digits as it refuses words; they are too many here, too.
+        number = int(value[:4000]) if option.kind == "whole" else float(value)
     except ValueError:
         # Zero is refused below with the same sentence; so is `nan`, which compares false.
         number = 0
     if not 0 < number < float("inf"):
         wanted = "a whole number" if option.kind == "whole" else "a number"
-        raise UsageError(f"{name} needs {wanted} above 0, not {value!r}")
+        raise UsageError(f"{name} needs {wanted} above 0, not {value!r:.80}")
+    if number > LARGEST_NUMBER:
+        raise UsageError(f"{name} needs a smaller number than {value:.80}")
     return number
 
 

@@ -453,5 +453,8 @@ async def _titled(app: App, given: str) -> list[SessionId]:
 
 def format_of(path: str | None, given: str | None) -> ExportFormat:
     """The export format that was given, that the file's name says, or Markdown."""
-    name = given or os.path.splitext(path or "")[1].removeprefix(".").lower()
+    ending = os.path.splitext(path or "")[1].removeprefix(".").lower()
+    name = given or ending
+    if not given and ending not in ("", "txt", "markdown", *EXPORT_FORMATS):
+        raise UsageError(f"an export is a .md, .html, .json or .jsonl file, not .{ending}")
     return next((each for each in EXPORT_FORMATS if each == name), "md")

@@ -193,6 +193,10 @@ ELSEWHERE: Final = {
     "`weft -c` starts again with changed settings",
     "plugin": "/skills, /hooks and /mcp show what Weft is extended with",
     "plugins": "/skills, /hooks and /mcp show what Weft is extended with",
+    "bashes": "/tasks shows the commands and agents in the background",
+    "approvals": "/permissions shows what is allowed, and /mode what is asked",
+    "output-style": "/config model.style explanatory has answers explain more",
+    "fast": "/effort sets how long the model thinks, and /model another one",
     "vim": "/config keys vi has vi's keys in the input",
 }
 """Names that other agents have for something, and what does it here."""

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from weft.view.sentences import (
         SUCCESSFUL,
         chat_sentence,
+        compaction_sentence,
         count_of,
         describe_call,
         finish_sentence,
@@ -115,6 +116,7 @@ __all__ = [
     "check_line",
     "checked_text",
     "command_row",
+    "compaction_sentence",
     "count_of",
     "describe_call",
     "difference_rows",
@@ -192,6 +194,7 @@ _HOMES = {
     "rewind_summary": "rewind_text",
     "SUCCESSFUL": "sentences",
     "chat_sentence": "sentences",
+    "compaction_sentence": "sentences",
     "count_of": "sentences",
     "describe_call": "sentences",
     "finish_sentence": "sentences",

@@ -49,10 +49,12 @@ _STATUSES: dict[str, Literal["denied", "aborted", "interrupted"]] = {
 def _result_blocks(name: str, args: dict[str, object], message: HistoryMessage) -> list[AnyBlock]:
     """A stored result, as the chat has shown it."""
     text = message.content
-    if message.is_error and text.startswith("Not run: "):
+    was_skipped = message.is_error and text.startswith("Not run: ")
+    if name == "ask" and (was_skipped or not message.is_error):
+        answer = "" if was_skipped else text
+        return [QuestionBlock(text=str(args.get("question", "")), answer=answer)]
+    if was_skipped:
         return []
-    if name == "ask" and not message.is_error:
-        return [QuestionBlock(text=str(args.get("question", "")), answer=text)]
     begun = [each for each in _STATUSES if message.is_error and text.startswith(each)]
     result = ToolResult(
         call_uid=CallUid(message.tool_call_id or ""),

@@ -9,6 +9,7 @@ from weft.events import FinishReason
 SUCCESSFUL: tuple[FinishReason, ...] = ("stop", "submitted")
 """Finish reasons that are no failure."""
 
+COMPACT_COMMAND = "/compact"
 SHOWN = 200
 """Characters of an argument or a task that a short description shows."""
 
@@ -49,6 +50,13 @@ _VERBS = {
 }
 
 
+def compaction_sentence(before: int, after: int) -> str:
+    """What a compaction has gained, in tokens."""
+    if after < before:
+        return f"{before:,} tokens reduced to {after:,}"
+    return f"nothing is gained: {before:,} tokens became {after:,}"
+
+
 def finish_sentence(reason: FinishReason, detail: str) -> str:
     """One sentence about a turn that did not end well."""
     plain = _REASONS.get(reason, reason)
@@ -61,6 +69,8 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
         return sentence if is_told else f"{sentence}; {advice}"
     if reason == "max_turns" and detail:
         return detail  # it says the same, with the number
+    if reason == "context_overflow" and COMPACT_COMMAND in detail:
+        return detail  # the provider's sentence says so, and what to do
     return f"{plain}: {detail}" if detail and detail != plain else plain
 
 

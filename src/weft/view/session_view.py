@@ -131,6 +131,8 @@ class SessionView:
             )
         self._shown: set[str] = set()
         """Calls that the user was asked about."""
+        self._questions: dict[str, str] = {}
+        """The model's questions, by request: a chat takes one that it has put out of `live`."""
         self._allowed_for: dict[str, Literal["", "turn", "session"]] = {}
         self._began_at: dict[str, float] = {}
         """When each running call began, in wall-clock seconds."""
@@ -507,6 +509,8 @@ class SessionView:
             case PermissionRequest(request_id=request_id) | QuestionAsked(request_id=request_id):
                 requests[request_id] = event
                 self._shown.add(event.call_uid)
+                if isinstance(event, QuestionAsked):
+                    self._questions[request_id] = event.question
                 return []
             case PermissionResolved(request_id=request_id):
                 # A request that we never saw was made before we joined; the grant is on record, but
@@ -515,8 +519,9 @@ class SessionView:
                 return self._resolved(event, request) if request is not None else []
             case QuestionAnswered(request_id=request_id, answer=answer):
                 asked = requests.pop(request_id, None)
-                question = asked.question if isinstance(asked, QuestionAsked) else ""
-                return [QuestionBlock(text=question, answer=answer)]
+                said = asked.question if isinstance(asked, QuestionAsked) else ""
+                question = self._questions.pop(request_id, said)
+                return [QuestionBlock(text=question, answer=answer)] if question else []
 
     def _resolved(self, event: PermissionResolved, request: OpenRequest) -> list[AnyBlock]:
         """An answer that reaches further is put on record: on the card of its call, or as a note

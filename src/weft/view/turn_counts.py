@@ -16,7 +16,7 @@ from weft.events import (
 )
 from weft.messages import NOTHING_USED, Usage
 from weft.view.blocks import NoteBlock, TurnEndBlock
-from weft.view.sentences import chat_sentence, finish_sentence
+from weft.view.sentences import COMPACT_COMMAND, chat_sentence, finish_sentence
 
 LONG_SECONDS = 10.0
 """A turn of so many seconds gets a closing line, also without a tool call."""
@@ -46,7 +46,10 @@ def finish_note(reason: FinishReason, detail: str) -> NoteBlock:
     sentence = detail if reason == "provider_error" and detail else finish_sentence(reason, detail)
     said = chat_sentence(sentence)
     text = said[:1].upper() + said[1:]
-    return NoteBlock(text=text, level="error", advice=_ADVICE.get(reason, ""))
+    advice = _ADVICE.get(reason, "")
+    if reason == "context_overflow" and COMPACT_COMMAND in text:
+        advice = "/rewind goes back."
+    return NoteBlock(text=text, level="error", advice=advice)
 
 
 class TurnCounts:

@@ -238,32 +238,37 @@ class UserQuestions:
     async def _ask_user(
         self, session: Session, request: QuestionAsked, args: dict[str, Any]
     ) -> None:
-        answer: str | None = None
         if request.options:
-            described = zip_longest(request.options, _descriptions(request, args), fillvalue="")
-            question = ChoiceQuestion(
-                title=clean(request.question).strip("\n"),
-                rows=(
-                    *(ChoiceRow(option, detail) for option, detail in described),
-                    ChoiceRow("Something else…"),
-                ),
-                hint="Esc stops the turn",
-                rule="A question",
-                is_from_model=True,
-                are_described=True,
-            )
-            chosen = await self._screen.choose(question)
-            if chosen is not None and chosen < len(request.options):
-                answer = request.options[chosen]
-            elif chosen is not None:
-                # The question stays in sight while another answer is written.
-                answer = await self._screen.ask_line(f"{question.title}\nYour answer:")
+            answer = await self._chosen(request, args)
         else:
             answer = await self._screen.ask_line(clean(request.question).strip("\n"))
         if answer is None:
             self._interrupt()
         else:
             await session.answer_question(request.request_id, answer or "(no answer)")
+
+    async def _chosen(self, request: QuestionAsked, args: dict[str, Any]) -> str | None:
+        """An option, or an answer in the user's words; None to stop the turn."""
+        described = zip_longest(request.options, _descriptions(request, args), fillvalue="")
+        question = ChoiceQuestion(
+            title=clean(request.question).strip("\n"),
+            rows=(
+                *(ChoiceRow(option, detail) for option, detail in described),
+                ChoiceRow("Something else…"),
+            ),
+            hint="Esc stops the turn",
+            rule="A question",
+            is_from_model=True,
+            are_described=True,
+        )
+        while (chosen := await self._screen.choose(question)) is not None:
+            if chosen < len(request.options):
+                return request.options[chosen]
+            # The question stays in sight while another answer is written; Esc goes back to it.
+            written = await self._screen.ask_line(f"{question.title}\nYour answer:")
+            if written is not None:
+                return written
+        return None
 
     # -- plans
 

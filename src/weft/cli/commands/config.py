@@ -94,9 +94,9 @@ def _change(arguments: ParsedArguments, *, is_set: bool) -> int:
 
 
 def _check_names(words: Sequence[str]) -> None:
-    if len(words) == 2 and words[0] in KEYS and words[1] not in KEYS:
+    if len(words) > 1 and words[0] in KEYS and words[1] not in KEYS:
         # As `git config` sets one.
-        text = shlex.join(words)
+        text = shlex.join([words[0], " ".join(words[1:])])
         raise UsageError(f"`weft config` shows settings; `weft config set {text}` sets it")
     for name in words:
         _check_name(name)

@@ -23,6 +23,7 @@ from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
 from weft.view import (
     changed_paths,
+    compaction_sentence,
     difference_rows,
     difference_summary,
     file_rows,
@@ -142,7 +143,7 @@ async def compact(app: App, arguments: ParsedArguments) -> int:
     """Summarize older messages from now on."""
     session, words = await _opened(app, arguments, "ID [focus]")
     report = await session.compact(" ".join(words) or None)
-    tell(f"{report.tokens_before:,} tokens reduced to {report.tokens_after:,}")
+    tell(compaction_sentence(report.tokens_before, report.tokens_after))
     return OK
 
 

@@ -54,7 +54,7 @@ def _list(permissions: AppPermissions, *, as_json: bool) -> None:
 
 def _rule(words: tuple[str, ...]) -> tuple[Verdict, str]:
     if len(words) != 2:
-        raise UsageError("it takes allow, ask or deny, and a rule such as 'shell(git diff *)'")
+        raise UsageError("a rule stands behind allow, ask or deny: deny 'shell(git push *)'")
     return cast("Verdict", words[0]), words[1]
 
 

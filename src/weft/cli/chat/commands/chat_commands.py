@@ -18,6 +18,7 @@ from weft.view import (
     AnswerBlock,
     TableBlock,
     UserBlock,
+    compaction_sentence,
     count_of,
     difference_rows,
     difference_summary,
@@ -331,9 +332,8 @@ class ChatCommands(CommandGroup):
         finally:
             self._chat.screen.notify("")
         await self._chat.count_context()
-        self._say(
-            f"{report.tokens_before:,} tokens reduced to {report.tokens_after:,}; /undo reverts it"
-        )
+        gained = compaction_sentence(report.tokens_before, report.tokens_after)
+        self._say(f"{gained}; /undo reverts it")
 
     async def _handover(self, words: str) -> None:
         session = self._session("hand over")

@@ -86,5 +86,5 @@ class PermissionCommands(CommandGroup):
 def _rule(words: str) -> tuple[Verdict, str]:
     verdict, _, rule = words.strip().partition(" ")
     if verdict not in _VERDICTS or not rule.strip():
-        raise UsageError("it takes allow, ask or deny, and a rule such as shell(git diff *)")
+        raise UsageError("a rule stands behind allow, ask or deny: deny shell(git push *)")
     return cast("Verdict", verdict), rule.strip()

@@ -14,6 +14,7 @@ PartKind: TypeAlias = Literal[
 ]
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+_INNER_FENCE = re.compile(r"[ >]*(?:`{3,}|~{3,})[ \t]*$")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
@@ -74,10 +75,17 @@ def markdown_parts(lines: list[SourceLine]) -> list[MarkdownPart]:
             continue
         part, place = _part(lines, place)
         # Models often leave it out around code, which has no other border.
-        is_apart = part.kind == "code" or (bool(parts) and parts[-1].kind == "code")
+        is_apart = part.kind == "code" or (bool(parts) and _ends_in_code(parts[-1]))
         parts.append(part._replace(after_blank=after_blank or is_apart))
         after_blank = False
     return parts
+
+
+def _ends_in_code(part: MarkdownPart) -> bool:
+    """True for code, and for an item or a quote whose last line is a fence, however deep."""
+    if part.kind in ("item", "quote"):
+        return bool(part.lines) and bool(_INNER_FENCE.match(part.lines[-1].text))
+    return part.kind == "code"
 
 
 def _part(lines: list[SourceLine], place: int) -> tuple[MarkdownPart, int]:

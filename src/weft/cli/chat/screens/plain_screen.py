@@ -178,6 +178,7 @@ class PlainScreen(ChatScreen):
             self._shown.add(block)
             if isinstance(block, UserBlock) and block.text.strip() in self._typed_lines:
                 self._typed_lines.remove(block.text.strip())
+                self._was_answer = False
                 continue
             if not self._in_words:
                 self._write(self._painted(block))

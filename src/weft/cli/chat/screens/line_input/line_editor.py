@@ -18,6 +18,9 @@ FOLDED_LINES = 8
 """A paste of more lines is folded,"""
 FOLDED_CHARACTERS = 1000
 """or of more characters."""
+LONGEST_UNFOLDED = 100
+"""Lines of a text that comes back from an earlier chat, where it is not known what was pasted."""
+KNOWN_PASTES = 30
 UNDO_STEPS = 500
 KILL_RING = 30
 
@@ -38,6 +41,8 @@ class LineEditor:
         self.text = ""
         self.cursor = 0
         self._pastes: list[str] = []
+        self._known: list[str] = []
+        """What was folded, also in messages that are sent; the newest last."""
         self._files: dict[str, tuple[str, str]] = {}
         """By the character that stands for it: the label of a dropped file, and its path."""
         self._undo: list[tuple[str, int]] = []
@@ -128,10 +133,29 @@ class LineEditor:
                 self.cursor = place + len(text)
                 return
         is_long = text.count("\n") >= FOLDED_LINES or len(text) > FOLDED_CHARACTERS
-        if is_long and len(self._pastes) < _TOKENS:
-            self._pastes.append(text)
-            text = chr(FIRST_TOKEN + len(self._pastes) - 1)
+        self._put(self._fold(text) if is_long else text)
+
+    def bring_back(self, text: str) -> None:
+        """Text that was sent or put aside before: what was folded in it is folded again."""
+        text = _without_tokens(text)
+        self._remember("back")
+        for known in reversed(self._known):
+            if known in text:
+                text = text.replace(known, self._fold(known), 1)
+        head, _, rest = text.partition("\n")
+        if rest.count("\n") >= LONGEST_UNFOLDED:
+            text = f"{head}\n{self._fold(rest)}"
         self._put(text)
+
+    def _fold(self, text: str) -> str:
+        """The one character that stands for a text from now on."""
+        if len(self._pastes) >= _TOKENS:
+            return text
+        self._pastes.append(text)
+        if text not in self._known:
+            self._known.append(text)
+            del self._known[:-KNOWN_PASTES]
+        return chr(FIRST_TOKEN + len(self._pastes) - 1)
 
     def drop(self, path: str, label: str) -> None:
         """A file that was dropped: one token, which is sent as a mention of its path."""

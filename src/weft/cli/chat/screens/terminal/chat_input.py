@@ -231,7 +231,8 @@ class ChatInput:
         while text:
             places = {text.find(f'@"{path}"'): path for path in self._labels}
             at = min((place for place in places if place >= 0), default=len(text))
-            self.editor.insert(text[:at])
+            if at:
+                self.editor.bring_back(text[:at])
             if at < len(text):
                 path = places[at]
                 self.editor.drop(path, self._labels[path])
@@ -448,8 +449,10 @@ class ChatInput:
 
     def _recall(self, text: str | None) -> None:
         if text is not None:
-            self.editor.set_text("" if self._labels else text)
-            self._insert(text if self._labels else "")
+            mark = self.editor.begin_step()
+            self.editor.set_text("")
+            self._insert(text)
+            self.editor.join_steps(mark)
 
     def _fold_todo(self) -> None:
         if not self._host.live.todos:
@@ -460,7 +463,7 @@ class ChatInput:
         self._search = HistorySearch(self.history, self.editor.whole_text)
 
     def _edit_outside(self) -> None:
-        self._host.start_editor(self.editor.whole_text, self.editor.set_text)
+        self._host.start_editor(self.editor.whole_text, self._recall)
 
     def put_back(self, text: str) -> None:
         """Text before what stands in the line."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from subprocess import DEVNULL
 
 import anyio
 
@@ -49,18 +50,31 @@ class StatusCommand:
         }
         line = ""
         with anyio.move_on_after(DEADLINE_SECONDS), contextlib.suppress(OSError):
-            # Of the user's own settings and never a project's, so it runs as the user does. A
-            # cancel ends the shell; a deadline does, too.
-            done = await anyio.run_process(
-                ["/bin/sh", "-c", self._command],
-                input=json.dumps(state).encode(),
-                cwd=self._folder,
-                check=False,
-                start_new_session=True,
-            )
-            if done.returncode == 0:
-                line = done.stdout[:_LONGEST].decode("utf-8", "replace").partition("\n")[0]
+            line = await self._first_line(json.dumps(state).encode())
         self.line = clean_line(line)
+
+    async def _first_line(self, state: bytes) -> str:
+        """What the command says; nothing, when it fails."""
+        # Of the user's own settings and never a project's, so it runs as the user does. A cancel
+        # ends the shell; a deadline does, too.
+        async with await anyio.open_process(
+            ["/bin/sh", "-c", self._command],
+            cwd=self._folder,
+            start_new_session=True,
+            stderr=DEVNULL,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            # A command that shows the time reads nothing, and may be over before this is written.
+            with contextlib.suppress(anyio.BrokenResourceError):
+                await process.stdin.send(state)
+            with contextlib.suppress(anyio.BrokenResourceError, OSError):
+                await process.stdin.aclose()
+            said = b""
+            async for piece in process.stdout:
+                said = (said + piece)[:_LONGEST]
+            code = await process.wait()
+        return said.decode("utf-8", "replace").partition("\n")[0] if code == 0 else ""
 
     async def wait(self) -> None:
         """Until something has changed, and at least a second after the last time."""
