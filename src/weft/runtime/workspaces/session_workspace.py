@@ -129,7 +129,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         below = protected_below(path)
         return self.forbids(path) or (below and self.forbids(f"{path}/{below}"))
 
-    def _egress(self, command: ProcessCommand) -> EgressJudge | None:
+    def egress(self, command: ProcessCommand) -> EgressJudge | None:
         """What a command may reach; None where that is nothing."""
         # One that only reads runs unasked, and what it reads must not leave by what a repository
         # makes it run.
@@ -250,7 +250,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
             judge=self,
             boundaries=self.boundaries,
             base_of=self._versions.of,
-            egress=self._egress,
+            egress=self.egress,
         )
 
     def _in_force(self) -> Mapping[str, BoundaryRange]:
