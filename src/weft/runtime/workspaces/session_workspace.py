@@ -18,7 +18,13 @@ from weft.events import BoundaryChanged, Fact
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TreeHash, TurnId
 from weft.loop import Commit, PermissionGate, SnapshotTaker, touched_facts
 from weft.messages import Usage
-from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
+from weft.permissions import (
+    PermissionRule,
+    ToolAction,
+    is_git_record,
+    is_protected,
+    protected_below,
+)
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
@@ -128,6 +134,11 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
     def forbids_link(self, path: str) -> str:
         below = protected_below(path)
         return self.forbids(path) or (below and self.forbids(f"{path}/{below}"))
+
+    @property
+    def network_rules(self) -> Sequence[PermissionRule]:
+        """The rules about hosts."""
+        return () if self._gate is None else self._gate.network_rules
 
     def egress(self, command: ProcessCommand) -> EgressJudge | None:
         """What a command may reach; None where that is nothing."""
