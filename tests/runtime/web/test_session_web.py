@@ -65,7 +65,7 @@ async def test_a_server_inside_is_reached_where_a_rule_names_it(tmp_path: Path) 
             url = f"http://{host}:{port}/page.txt"
             reply = await web(f"allow {host}:{port}").get(url)
             assert (reply.status, reply.body) == (200, b"content")
-            with pytest.raises(FinalToolError, match="would allow it"):
+            with pytest.raises(FinalToolError, match=rf"\(domain:{host}:{port}\) would allow it"):
                 await web().get(url)
         # A rule for another port, and one that denies.
         for rules in (["allow localhost:1"], [f"allow localhost:{port}", "deny localhost"]):

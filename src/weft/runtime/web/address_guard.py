@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weft.errors import FinalToolError
 from weft.permissions.domains import plain_host
-from weft.permissions.network_rules import NetworkRules
+from weft.permissions.network_rules import THIS_MACHINE, NetworkRules, rule_for
 from weft.workspace.egress.host_lookup import HostLookup
 from weft.workspace.egress.own_addresses import is_own_address
 
@@ -47,12 +47,14 @@ class PageAddressGuard:
         named = plain_host(f"[{number}]" if ":" in number else number)
         is_own = is_own_address(number)
         found = self._rules.decide_address(host, number, port, is_own=is_own)
-        if named == host or host == "localhost":
+        if named == host or host == THIS_MACHINE:
             # The address itself, which is public or named by a rule.
             other = self._rules.decide_address("", number, port, is_own=is_own)
             is_named = self._rules.decide(host, port).verdict == "allow"
             found = found if is_named else other
         if found.verdict != "allow":
             why = found.reason or "it is not a public address"
-            by_rule = f"; the rule {found.rule} would allow it" if found.rule else ""
+            # The loopback has one name that a rule for it may use.
+            rule = rule_for(host, port) if host == THIS_MACHINE and found.rule else found.rule
+            by_rule = f"; the rule {rule} would allow it" if rule else ""
             raise FinalToolError(f"{host} is not fetched: {why}{by_rule}")
