@@ -225,6 +225,8 @@ class _TreeReader:
     def __init__(self, source: bytes) -> None:
         self._source = source
         self._found: list[Node] = []
+        self._words: dict[bytes, ShellWord] = {}
+        """By what is written: a word says nothing of its place here."""
         self._plain: list[tuple[int, int]] = []
         """The places of plain words, in a line that has substitutions."""
         self.words: set[tuple[int, int]] = set()
@@ -333,7 +335,9 @@ class _TreeReader:
 
     def _word(self, node: Node) -> ShellWord:
         raw = self._source[node.start_byte : node.end_byte]
-        return word_of(raw.decode("utf-8", "surrogatepass"))
+        if (known := self._words.get(raw)) is None:
+            known = self._words[raw] = word_of(raw.decode("utf-8", "surrogatepass"))
+        return known
 
     def _span_of(self, nodes: list[Node]) -> None:
         self.words.update((node.start_byte, node.end_byte) for node in nodes)
