@@ -164,3 +164,23 @@ async def test_each_service_is_sent_the_words_and_the_key(name: str) -> None:
     assert any("the-key" in value for _, value in sent.headers)
     assert "two+words" in sent.url or b"two words" in sent.body
     assert "the-key" not in sent.url
+
+
+async def test_a_proxy_of_the_user_is_taken_and_leads_no_further_inside() -> None:
+    async def answers(connection: LoopbackConnection) -> None:
+        asked = await connection.request()
+        assert asked is not None
+        await connection.reply(asked.path.encode())
+
+    async with serving(answers) as server:
+        environ = {"http_proxy": f"http://127.0.0.1:{server.port}"}
+        inside = {"inside.example": ["10.0.0.8"], "known.example": ["93.184.215.14"]}
+        access = web(environ=environ, names=inside)
+        # One that this machine cannot look up is the proxy's to look up.
+        for host in ("known.example", "unknown.example"):
+            reply = await access.get(f"http://{host}/x")
+            assert reply.body == f"http://{host}/x".encode()
+        for host in ("inside.example", "169.254.169.254", "localhost"):
+            with pytest.raises(FinalToolError, match="is not fetched"):
+                await access.get(f"http://{host}/x")
+        assert len(server.asked) == 2
