@@ -325,6 +325,19 @@ def test_doctor_tries_the_whole_sandbox_and_says_what_it_is_made_of(weft: WeftPr
     )
 
 
+def test_doctor_says_which_hosts_the_rules_let_commands_reach(weft: WeftProgram) -> None:
+    for verdict, domain in (
+        ("allow", "pypi.org"),
+        ("allow", "*.other.example"),
+        ("deny", "other.example"),
+    ):
+        weft.call("permissions", "add", verdict, f"fetch(domain:{domain})")
+    detail = str(findings(weft)["sandbox"]["detail"])
+    assert "commands run with all your rights" in detail or detail.endswith(
+        "network blocked but for pypi.org"
+    )
+
+
 def test_doctor_fails_when_something_is_wrong(weft: WeftProgram, tmp_path: Path) -> None:
     weft.call("-p", "-m", weft.script("x"), "hi")
     database = weft.data / "weft.db"

@@ -43,7 +43,7 @@ def test_a_name_is_understood_in_both_spellings_and_any_case(name: str, written:
 
 
 def test_a_name_that_is_not_known_stays_as_it_is() -> None:
-    for name in ("mcp__git__Log", "MyTool", "WebSearch"):
+    for name in ("mcp__git__Log", "MyTool", "NotebookEdit"):
         assert our_tool_name(name) == claude_tool_name(name) == name
         assert spellings_of(name) == (name,)
 

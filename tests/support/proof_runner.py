@@ -49,6 +49,8 @@ CLAIMS: Mapping[str, str] = {
         "compaction",
         "properties",
         "fan",
+        "leftovers",
+        "floods",
         "plug",
         "soak",
     )

@@ -16,7 +16,13 @@ from weft.errors import BadArguments, UsageError
 from weft.tools import ALL, CORE, INDEX_TOOLS, ToolArguments, builtin_tools, schema_of
 from weft.tools.arguments import parse
 from weft.tools.builtin.describe import describe
-from weft.tools.builtin.registry import MANIFEST, NAVIGATION_HOMES, NAVIGATION_MANIFEST
+from weft.tools.builtin.registry import (
+    MANIFEST,
+    NAVIGATION_HOMES,
+    NAVIGATION_MANIFEST,
+    WEB_HOMES,
+    WEB_MANIFEST,
+)
 
 
 class Inner(ToolArguments, frozen=True, kw_only=True):
@@ -92,6 +98,8 @@ def test_the_manifest_says_what_the_tools_say() -> None:
         assert file.read() == describe()
     with open(NAVIGATION_MANIFEST, "rb") as file:
         assert file.read() == describe(NAVIGATION_HOMES)
+    with open(WEB_MANIFEST, "rb") as file:
+        assert file.read() == describe(WEB_HOMES)
 
 
 @pytest.mark.process

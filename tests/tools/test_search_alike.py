@@ -40,6 +40,8 @@ A, B, LONG, WIDE = (
     "wide.txt:1:needle wide",
 )
 
+BOTH = [A, "src/a.py:2:second Needle"]
+
 
 @pytest.mark.parametrize(
     ("args", "expected"),
@@ -55,6 +57,13 @@ A, B, LONG, WIDE = (
         ({"pattern": "needle", "path": "src", "glob": "deep/*.ts"}, [B]),
         ({"pattern": "needle", "path": "src", "glob": "!*.ts"}, [A]),
         ({"pattern": "needle", "glob": "["}, ["(no match)"]),
+        ({"pattern": "one\nsecond"}, BOTH),
+        ({"pattern": r"one\nsecond"}, BOTH),
+        ({"pattern": r"^needle one$\n^SEC", "ignore_case": True}, BOTH),
+        ({"pattern": r"needle\nother"}, [B, "src/deep/b.ts:2:other"]),
+        ({"pattern": r"needle\nother", "files_only": True}, ["src/deep/b.ts"]),
+        ({"pattern": r"one\n", "context": 1}, [A, "src/a.py-2-second Needle"]),
+        ({"pattern": r"\n\n"}, ["(no match)"]),
     ],
 )
 async def test_the_same_lines_are_found(
@@ -67,8 +76,6 @@ async def test_the_same_lines_are_found(
     ("args", "said"),
     [
         ({"pattern": "("}, "not a regular expression: missing"),
-        ({"pattern": "one\nsecond"}, "holds a line break"),
-        ({"pattern": r"one\nsecond"}, "holds a line break"),
         ({"pattern": "needle", "path": "data.bin"}, "is a binary file of 8 bytes"),
         ({"pattern": "needle", "path": "source"}, "there is no file or folder 'source'"),
     ],

@@ -55,6 +55,10 @@ class CheckGate(PermissionGate):
         return self._gate.read_rules
 
     @property
+    def network_rules(self) -> tuple[PermissionRule, ...]:
+        return self._gate.network_rules
+
+    @property
     def reads_lines(self) -> bool:
         return self._gate.reads_lines
 

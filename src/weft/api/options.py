@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from weft.errors import UsageError, did_you_mean
 from weft.providers import Model
-from weft.runtime.tool_table import AGENT, NAVIGATION, tool_table
+from weft.runtime.tool_table import AGENT, NAVIGATION, WEB, tool_table
 from weft.store.location import StoreArgument
 from weft.thinking_levels import ThinkingLevel
 from weft.tools import Tool
@@ -98,9 +98,15 @@ def refuse_unknown(given: Mapping[str, Any], known: type, call: str) -> None:
 
 
 def builtin_tool_names(
-    *, has_skills: bool = False, has_agents: bool = False, has_servers: bool = False
+    *,
+    has_skills: bool = False,
+    has_agents: bool = False,
+    has_servers: bool = False,
+    has_web: bool = False,
 ) -> list[str]:
-    """Every tool of a session that was given no list; `has_servers`: there are language servers."""
+    """Every tool of a session that was given no list; `has_servers`: there are language servers,
+    `has_web`: the user wants those that reach the web."""
     more = [*([AGENT] if has_agents else []), *(["skill"] if has_skills else [])]
     more += sorted(NAVIGATION) if has_servers else []
+    more += sorted(WEB) if has_web else []
     return [*tool_table("all")[0], *more]

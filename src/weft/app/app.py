@@ -330,10 +330,6 @@ class App:
             AppPermissions,  # only for those who look at them
         )
 
-        def rules() -> tuple[PermissionRule, ...]:
-            saved = SavedRules(self.places.config).of(self.project_path)
-            return (*standing_rules(self.config, str(self.places.user)), *saved)
-
         async def is_sandboxed() -> bool:
             if not self._workspaces.may_be_sandboxed:
                 return False
@@ -343,7 +339,7 @@ class App:
             project=self.project_path,
             config=self.config,
             places=self.places,
-            rules=rules,
+            rules=self._standing_rules,
             runner=lambda: self._workspaces.runner,
             is_sandboxed=is_sandboxed,
             history=lambda: (self.store, self.host.registry),
@@ -762,13 +758,17 @@ class App:
         """Whether it is known that commands run in a sandbox; the first one shows it."""
         return self._workspaces.is_sandboxed
 
+    def _standing_rules(self) -> tuple[PermissionRule, ...]:
+        saved = SavedRules(self.places.config).of(self.project_path)
+        return (*standing_rules(self.config, str(self.places.user)), *saved)
+
     async def probe_sandbox(self) -> SandboxReport:
         """Try the sandbox on this project with its settings, whether or not the app is open."""
         from weft.runtime.workspaces.sandbox import SandboxFactory  # only for those who ask
 
         confinement = SandboxFactory(self.config, environ=self._environ, places=self.places)
         try:
-            return await confinement.probe(self.project_path)
+            return await confinement.probe(self.project_path, self._standing_rules())
         finally:
             await confinement.aclose()
 

@@ -288,6 +288,25 @@ KEYS: dict[str, SettingKey] = {
         "and other programs that run for more than a few seconds.",
         safe=True,
     ),
+    "web.tools": SettingKey(
+        kind=bool,
+        default=False,
+        about="Whether models have the tools fetch and web_search; each use is asked about, or "
+        "allowed by rules such as fetch(domain:example.org).",
+    ),
+    "web.search": SettingKey(
+        kind=Literal["none", "brave", "tavily", "exa", "searxng"],
+        default="none",
+        about="The service that web_search asks; its key is in BRAVE_API_KEY, TAVILY_API_KEY or "
+        "EXA_API_KEY.",
+        personal=True,
+    ),
+    "web.search_url": SettingKey(
+        kind=str,
+        default="",
+        about="The address of your SearXNG server, for web.search = searxng.",
+        personal=True,
+    ),
     "lsp.enabled": SettingKey(
         kind=bool,
         default=True,

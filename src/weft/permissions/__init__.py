@@ -38,6 +38,7 @@ from weft.permissions.verdict import (
 )
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.permissions.domains import plain_host
     from weft.permissions.network_rules import read_host
     from weft.permissions.rule_examples import example_problem, rules_mean, table_problem
     from weft.permissions.rule_text import (
@@ -82,6 +83,7 @@ __all__ = [
     "judge_line",
     "names_tool",
     "our_tool_name",
+    "plain_host",
     "problem_of",
     "protected_below",
     "read_host",
@@ -102,6 +104,7 @@ _HOMES = {
     "example_problem": "rule_examples",
     "rules_mean": "rule_examples",
     "table_problem": "rule_examples",
+    "plain_host": "domains",
     "read_host": "network_rules",
     "problem_of": "rule_text",
     "read_rule": "rule_text",

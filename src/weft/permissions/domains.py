@@ -9,7 +9,6 @@ subdomains too, and every address in which the name stands anywhere when it is w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -129,9 +128,3 @@ def domain_fits(address: str, pattern: str, *, restricts: bool) -> bool:
     if wanted.port is not None and wanted.port != int(plain[3] or _WEB_PORTS[plain[1].lower()]):
         return False
     return wanted.covers(host, restricts=restricts)
-
-
-def allowed_domains(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The domains that patterns of rules name, for people and models to read."""
-    read = (pattern.strip() for pattern in patterns)
-    return tuple(dict.fromkeys(each[len(KEY) :] for each in read if read_domain(each)))

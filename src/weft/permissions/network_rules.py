@@ -89,6 +89,12 @@ class NetworkRules:
             return NetworkDecision("allow")
         return NetworkDecision("ask", "no rule allows it", rule_for(host, port))
 
+    def lets_reach(self, pattern: DomainPattern) -> bool:
+        """Whether what a rule allows is allowed by all of them."""
+        host = f"any.{pattern.host}" if pattern.is_below else pattern.host
+        ports = WEB_PORTS if pattern.port is None else (pattern.port,)
+        return any(self.decide(host, port).verdict == "allow" for port in ports)
+
     def decide_named(self, named: NamedHost) -> NetworkDecision:
         """Judge a host that a command names, at every port that is meant."""
         ports = WEB_PORTS if named.port is None else (named.port,)
@@ -176,6 +182,19 @@ def _reached(
     if any(found in each for each in _TRANSLATED):
         return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
     return found
+
+
+def reachable_domains(rules: Iterable[PermissionRule]) -> tuple[str, ...]:
+    """The domains that rules let commands reach, for people and models to read."""
+    network = tuple(rules)
+    named = {
+        rule.pattern.strip()[len(KEY) :]: pattern
+        for rule in network
+        if rule.verdict == "allow" and names_tool(rule.tool, "fetch")
+        if (pattern := read_domain(rule.pattern)) is not None
+    }
+    decides = NetworkRules(network)
+    return tuple(text for text, each in named.items() if decides.lets_reach(each))
 
 
 def rule_for(host: str, port: int | None) -> str:

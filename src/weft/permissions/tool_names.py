@@ -39,6 +39,7 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "lsp": "LSP",
         "rename": "RenameSymbol",  # as above
         "fetch": "WebFetch",
+        "web_search": "WebSearch",
     }
 )
 """Our name of a tool → the one that Claude Code has for it."""
@@ -51,7 +52,7 @@ FILE_TOOLS: Final = frozenset({*EDITING_TOOLS, "read", "grep", "find", "list", "
 
 CLAUDE_ONLY: Final = frozenset(
     {
-        *("WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode", "EnterPlanMode"),
+        *("NotebookEdit", "NotebookRead", "ExitPlanMode", "EnterPlanMode"),
         *("SlashCommand", "ListMcpResourcesTool", "ReadMcpResourceTool", "ToolSearch"),
         *("TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "EnterWorktree"),
     }
@@ -59,6 +60,7 @@ CLAUDE_ONLY: Final = frozenset(
 """Tools of Claude Code that there are none of here: a rule about one has nothing to hold."""
 
 _LATER: Final = {
+    "web_fetch": "fetch",
     "agent": "agent",
     "killbash": "shell_stop",
     "taskoutput": "shell_output",

@@ -56,7 +56,8 @@ def decide(
     # With a way out it does more than read, whoever allowed the hosts.
     only_reads = not names_hosts and _only_reads(action, mode, line)
     voices = _voices(action, mode, rules, line, only_reads=only_reads)
-    strictest = max(voices, key=lambda voice: SEVERITY[voice.verdict])
+    # Of those that are as strict, the first that says why.
+    strictest = max(voices, key=lambda voice: (SEVERITY[voice.verdict], bool(voice.reason)))
     # A deny ends here: no rule that allows and no grant is even looked at.
     if strictest.verdict != "ask":
         return strictest

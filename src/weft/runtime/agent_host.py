@@ -48,13 +48,14 @@ from weft.session import (
 )
 from weft.state import SessionState
 from weft.tools import PreparedCall, ToolContext, ToolOutcome
-from weft.workspace import Runner
+from weft.workspace import ProcessCommand, Runner
 
 if TYPE_CHECKING:
     from weft.agents.host import ChildRequest, IsolatedPlace
     from weft.project.agent_definitions import AgentDefinitions
     from weft.runtime.background_commands import BackgroundShells
     from weft.runtime.foreign_budget import ForeignBudget
+    from weft.workspace.egress.judge import EgressJudge
 
 logger = logging.getLogger(__name__)
 
@@ -411,6 +412,15 @@ class SessionAgentHost:
     @property
     def runner(self) -> Runner:
         return self._services.workspaces.runner
+
+    def egress(self, command: ProcessCommand) -> EgressJudge | None:
+        """What a check of the session's candidates may reach: what its commands may."""
+        rules = () if self.actor is None else self.actor.gate.network_rules
+        if not any(rule.verdict == "allow" for rule in rules):
+            return None
+        from weft.runtime.workspaces.session_egress import session_egress  # few commands may
+
+        return session_egress(rules)
 
     @property
     def state(self) -> SessionState:

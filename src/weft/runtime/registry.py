@@ -846,7 +846,9 @@ class SessionRegistry:
             plain = ClosedWorkspace(project_path, place)
             runner = ClosedRunner(lambda: workspaces.runner, place)
         else:
-            plain, runner = view.workspace(), view.runner(workspaces.runner)
+            # Its session's workspace is made with the runner, and knows what it may reach.
+            plain = view.workspace()
+            runner = view.runner(workspaces.runner, lambda command: workspace.egress(command))
         files = CandidateFiles(project_path, runner)
         workspace = SessionWorkspace(plain, runner, store.blob, is_confined=True)
         return plain, files, workspace, NoLanguages(self._services, workspace)

@@ -16,7 +16,9 @@ AGENT = "agent"
 """The tool that every session makes for itself."""
 NAVIGATION = frozenset({"lsp", "rename"})
 """Tools that ask language servers; a session makes them where some are there."""
-MADE_WHERE_NEEDED = NAVIGATION | {"skill"}
+WEB = frozenset({"fetch", "web_search"})
+"""Tools that reach the web; a model has them where the user wants that."""
+MADE_WHERE_NEEDED = NAVIGATION | WEB | {"skill"}
 """Tools that there are only where the project, or the machine, has something for them."""
 
 

@@ -240,6 +240,61 @@ class ReadLog:
         return self._seen.get(path)
 
 
+class WebReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply of a web server."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+    is_cut: bool = False
+    """There was more than may be fetched."""
+
+
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that a search service has found."""
+
+    title: str
+    url: str
+    text: str = ""
+    """Some of its words."""
+
+
+class WebAccess(Protocol):
+    """The way of a session's tools to the web."""
+
+    async def get(self, url: str) -> WebReply:
+        """The reply to one request; redirects are not followed.
+
+        The address that is connected to is public, or one that a rule of the user names.
+
+        Raises:
+            ToolError: there is none, or the address may not be reached.
+        """
+        ...
+
+    def kept(self, url: str) -> Any:
+        """What was kept of a page a short time ago; None where nothing was."""
+        ...
+
+    def keep(self, url: str, page: Any) -> None:
+        """Keep what a page came to, for a short time."""
+        ...
+
+    @property
+    def why_no_search(self) -> str:
+        """Why nothing can be searched; empty where it can."""
+        ...
+
+    async def search(self, query: str, count: int) -> list[SearchHit]:
+        """What the user's search service finds.
+
+        Raises:
+            ToolError: it gives no answer.
+        """
+        ...
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool may use."""
 
@@ -274,6 +329,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """Puts a question to the user while the call runs; gives None where it is not answered.  None
     where there is nobody to ask.
     """
+    web: Callable[[], WebAccess] | None = None
+    """The way to the web; None where there is none."""
     watched: Callable[[Callable[[], Awaitable[ToolOutcome]]], Awaitable[ToolOutcome]] | None = None
     """Runs what may change files of the project by itself, and adds what it changed to its outcome;
     None where that is not found out.

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.support.allowed_hosts import file_server
 from tests.support.fan_stage import (
     CONFIG,
     LONG,
@@ -45,6 +46,29 @@ def stage(tmp_path: Path) -> World:
 async def waited(fan: Fan) -> None:
     with anyio.fail_after(PATIENCE):
         await fan.wait()
+
+
+async def test_candidates_and_their_check_reach_the_hosts_that_rules_allow(
+    stage: World, tmp_path: Path
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "file").write_text("content")
+    with file_server(served) as port:
+        fetch = f"curl -sf http://localhost:{port}/file"
+        models = [
+            candidate_model("short", shell_call(f"{fetch} > fetched.txt"), "done"),
+            candidate_model("other", shell_call("curl -sf http://other.example > x"), "done"),
+        ]
+        rule = f"fetch(domain:localhost:{port})"
+        async with open_stage(stage, *models, **{"permissions.allow": [rule]}) as app:
+            session = await app.sessions.start_session()
+            check = f'test "$({fetch})" = "$(cat fetched.txt)"'
+            fan = await session.generate_branches("get it", 2, names(*models), check)
+            await waited(fan)
+            verdicts = {each.model: each.verify for each in fan.candidates()}
+    assert verdicts == {"scripted:short": "passed", "scripted:other": "failed"}
+    assert "fetch(domain:other.example)" in str(models[1].requests[-1])
 
 
 @pytest.mark.requirement(

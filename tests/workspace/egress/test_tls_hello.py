@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.workspace.egress.tls_hello import IncompleteHello, NoHello, server_name
+from weft.workspace.egress.tls_hello import (
+    HelloRecords,
+    IncompleteHello,
+    NoHello,
+    named_server,
+    server_name,
+)
 
 
 def hello(name: str | None) -> bytes:
@@ -36,6 +42,27 @@ def test_a_message_that_is_cut_into_small_records_is_put_together(size: int) -> 
     pieces = [body[at : at + size] for at in range(0, len(body), size)]
     cut = b"".join(b"\x16\x03\x01" + len(piece).to_bytes(2) + piece for piece in pieces)
     assert server_name(cut) == "example.org"
+
+
+class CountedBytes(bytes):
+    """Counts how often a record is taken out of it."""
+
+    taken = 0
+
+    def __getitem__(self, key: object) -> bytes:  # type: ignore[override]
+        CountedBytes.taken += 1
+        return super().__getitem__(key)  # type: ignore[call-overload,no-any-return]
+
+
+def test_a_record_is_read_once_however_many_pieces_come() -> None:
+    body = hello("example.org")[5:]
+    cut = b"".join(b"\x16\x03\x01\x00\x01" + bytes([each]) for each in body)
+    records = HelloRecords()
+    for size in range(len(cut)):
+        with pytest.raises(IncompleteHello):
+            records.message(CountedBytes(cut[:size]))
+    assert named_server(records.message(CountedBytes(cut))) == "example.org"
+    assert CountedBytes.taken < 3 * len(cut)
 
 
 def test_every_beginning_of_one_wants_more() -> None:

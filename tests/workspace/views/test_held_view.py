@@ -10,10 +10,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support.allowed_hosts import file_server, judge
 from tests.support.fan_project import viewed_project
 from weft.errors import FinalToolError
-from weft.workspace import ProcessCommand
+from weft.workspace import ProcessCommand, RunResult
 from weft.workspace.sandbox.client import SandboxUnavailable
+from weft.workspace.sandbox.machine import PROXY_PORT
 from weft.workspace.views import held_view
 from weft.workspace.views.held_view import HeldView, ViewPlace
 
@@ -70,6 +72,40 @@ async def test_two_views_bind_the_same_port_at_once_and_reach_their_own_server(
             group.start_soon(serve, 0)
             group.start_soon(serve, 1)
         assert said == [(0, "bound\n"), (0, "bound\n")]
+
+
+async def test_a_command_of_a_view_reaches_what_its_rules_allow_and_the_others_do_not(
+    tmp_path: Path,
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "file").write_text("content")
+    async with viewed_project(tmp_path) as at:
+        with file_server(served) as port:
+            rules = judge(f"allow localhost:{port}")
+            runner = at.views[0].runner(
+                at.runner, lambda command: rules if "curl" in command.argv[2] else None
+            )
+
+            async def ran(line: str) -> RunResult:
+                argv = ("/bin/sh", "-c", line)
+                return await runner.run(ProcessCommand(argv=argv, cwd=str(at.project)))
+
+            good = await ran(f"curl -s http://localhost:{port}/file | tee fetched.txt")
+            assert good.output == "content"
+            assert await at.shell(0, "cat fetched.txt") == (0, "content")
+            other = await ran("curl -s http://other.example/file")
+            assert "the sandbox does not reach other.example" in other.output
+            assert "fetch(domain:other.example)" in other.remarks[0]
+            # Beside one that has a way out, another has none: they are in different networks.
+            reach = f"import socket; socket.create_connection(('127.0.0.1', {PROXY_PORT}), 2)"
+            waiting = (
+                f"curl -s -o /dev/null http://localhost:{port}/; until test -e end; do :; done"
+            )
+            async with anyio.create_task_group() as group:
+                group.start_soon(ran, waiting)
+                assert (await ran(f'python3 -c "{reach}"')).exit_code != 0
+                await ran("touch end")
 
 
 async def test_where_the_network_is_allowed_views_work_and_use_the_machine_s(

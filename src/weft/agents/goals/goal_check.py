@@ -61,16 +61,19 @@ Judge = Callable[[PendingFacts, str], Awaitable[JudgeVerdict | str]]
 class CheckGate(PermissionGate):
     """The session's policy, for the one command that the user wrote into the goal."""
 
-    def __init__(self, gate: PermissionGate, goal: GoalSet, *, may_leave: bool) -> None:
-        """`may_leave`: it may also run where there is no sandbox."""
+    def __init__(self, gate: PermissionGate, goal: GoalSet, *, is_granted: bool) -> None:
+        """`is_granted`: the user has allowed this very command, and the goal's seal holds it."""
         self._gate = gate
         self._goal = goal
-        self._may_leave = may_leave
+        self._is_granted = is_granted
 
     def decide(self, action: ToolAction) -> PolicyDecision:
         decision = self._gate.decide(action)
         is_it = action.target == self._goal.check and not action.is_delicate
-        if decision.verdict == "ask" and is_it and (action.sandboxed or self._may_leave):
+        # Having written it answers what the mode asks, and no rule of the user's own that asks:
+        # that one is answered by a grant alone.
+        is_open = action.sandboxed and not decision.is_firm
+        if decision.verdict == "ask" and is_it and (is_open or self._is_granted):
             return PolicyDecision("allow", "it is the goal's check", by="goal")
         return decision
 

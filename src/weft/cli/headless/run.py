@@ -248,7 +248,12 @@ class _Run:
 
         hidden = self._app.host.unused_edits(model)
         has_servers = self._app.host.services.workspaces.has_servers()
-        names = builtin_tool_names(has_skills=has_skills, has_agents=True, has_servers=has_servers)
+        names = builtin_tool_names(
+            has_skills=has_skills,
+            has_agents=True,
+            has_servers=has_servers,
+            has_web=bool(self._app.config.get("web.tools")),
+        )
         return [name for name in names if name not in hidden]
 
     def _may_act(self) -> bool:

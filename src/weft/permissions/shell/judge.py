@@ -315,10 +315,12 @@ def _holds_all(pattern: CommandPattern, program: ShellProgram) -> bool:
 
 def _mixed(program: ShellProgram, folder: str) -> str:
     """Why commands that are harmless alone are not so together, or elsewhere."""
-    names = [part.name for part in program.all()]
+    # A long line has the same part often.
+    parts = {id(part): part for part in program.all()}.values()
+    names = {part.name for part in parts}
     if "git" in names and ("cd" in names or folder):
         return "git obeys the repository of the folder that it runs in"
-    redirects = (each for part in program.all() for each in part.command.redirects)
+    redirects = (each for part in parts for each in part.command.redirects)
     if "cd" in names and any(_writes_file(each) for each in redirects):
         return "it writes in a folder that it changes to"
     return ""

@@ -148,9 +148,13 @@ def _part_once(
     made: dict[Hashable, ShellPart],
 ) -> ShellPart:
     """The part of a command; of one that stands in the line before, the same."""
+    # The reader gives the very same command where it is written the same.
+    if (known := made.get(id(command))) is not None:
+        return known
     key = command.spelling
     if key not in made:
         made[key] = _part(command, depth, written)
+    made[id(command)] = made[key]
     return made[key]
 
 

@@ -43,6 +43,8 @@ _LOOP_NAME: Final = re.compile(r"[a-z][a-z0-9]*", re.ASCII)
 _OPENS: Final = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!"})
 _CLOSES: Final = frozenset({"fi", "done", "}"})
 _COMPLEX: Final = frozenset({"case", "esac", "select", "function", "coproc", "[[", "in", "]]"})
+_RESERVED: Final = _OPENS | _CLOSES | _COMPLEX | {"for"}
+_BEGINS_DESCRIPTOR: Final = frozenset({*"0123456789", "{"})
 _SEPARATES: Final = frozenset({";", "&", "&&", "||", "|", "|&", "\n"})
 _REDIRECTS: Final = frozenset(
     {"<", ">", ">>", "<<", "<<-", "<<<", "<&", ">&", "&>", "&>>", ">|", "<>"}
@@ -56,6 +58,7 @@ _TYPES: Final = frozenset(
     {"command", "test_command", "declaration_command", "unset_command", "unsetenv_command"}
 )
 _OPENING: Final = frozenset({"file_redirect", "herestring_redirect"})
+_NESTING: Final = frozenset(b"$`()<>")
 _LEAVES: Final = frozenset(
     {"word", "raw_string", "string_content", "file_descriptor", "variable_name"}
 )
@@ -155,7 +158,7 @@ def _by_both(line: str) -> tuple[tuple[SimpleCommand, ...], str, bool]:
     if tree.problem:
         return tree.commands(), tree.problem, True
     try:
-        commands = _Commands(split_line(line))
+        commands = _Commands(line, split_line(line))
         own = commands.read()
     except TooComplex as what:
         return tree.commands(), f"it has {what}", tree.hides_commands()
@@ -222,6 +225,8 @@ class _TreeReader:
     def __init__(self, source: bytes) -> None:
         self._source = source
         self._found: list[Node] = []
+        self._words: dict[bytes, ShellWord] = {}
+        """By what is written: a word says nothing of its place here."""
         self._plain: list[tuple[int, int]] = []
         """The places of plain words, in a line that has substitutions."""
         self.words: set[tuple[int, int]] = set()
@@ -232,6 +237,8 @@ class _TreeReader:
 
     def visit(self, root: Node) -> None:
         may_hide = b"`" in self._source or b"$(" in self._source
+        # Without one of these no word of a command holds another, and nothing is redirected.
+        is_flat = not root.has_error and _NESTING.isdisjoint(self._source)
         waiting = [(root, 0)]
         while waiting:
             node, depth = waiting.pop()
@@ -242,7 +249,7 @@ class _TreeReader:
             self._take(node, kind)
             if may_hide and kind == "word":
                 self._plain.append((node.start_byte, node.end_byte))
-            if kind not in _LEAVES:
+            if kind not in _LEAVES and not (is_flat and kind == "command"):
                 waiting += [(child, depth + 1) for child in reversed(node.named_children)]
 
     def commands(self) -> tuple[SimpleCommand, ...]:
@@ -328,7 +335,9 @@ class _TreeReader:
 
     def _word(self, node: Node) -> ShellWord:
         raw = self._source[node.start_byte : node.end_byte]
-        return word_of(raw.decode("utf-8", "surrogatepass"))
+        if (known := self._words.get(raw)) is None:
+            known = self._words[raw] = word_of(raw.decode("utf-8", "surrogatepass"))
+        return known
 
     def _span_of(self, nodes: list[Node]) -> None:
         self.words.update((node.start_byte, node.end_byte) for node in nodes)
@@ -352,9 +361,14 @@ def _stands_alone(node: Node) -> bool:
 class _Commands:
     """The simple commands of a line that has nothing but plain constructs."""
 
-    def __init__(self, tokens: list[ShellToken]) -> None:
-        self._tokens = tokens
+    def __init__(self, line: str, tokens: list[ShellToken]) -> None:
+        self._line = line
+        # With ends behind the last, as far as anything looks ahead.
+        self._tokens: list[ShellToken | None] = [*tokens, None, None, None]
         self._at = 0
+        self._plain: dict[str, SimpleCommand] = {}
+        """Commands without redirections, by what is written: in a long line one often comes again,
+        and is the same one then."""
         self.spans: set[tuple[int, int]] = set()
         self.starts: set[int] = set()
         self.doubt = ""
@@ -373,8 +387,7 @@ class _Commands:
         return tuple(self._found)
 
     def _peek(self, ahead: int = 0) -> ShellToken | None:
-        place = self._at + ahead
-        return self._tokens[place] if place < len(self._tokens) else None
+        return self._tokens[self._at + ahead]
 
     def _here(self, token: HereDocument) -> None:
         self._at += 1
@@ -409,9 +422,9 @@ class _Commands:
             if not words and not assigned and not redirects and self._is_reserved(token):
                 return
             self._at += 1
-            if self._is_descriptor(token):
+            if token.raw[:1] in _BEGINS_DESCRIPTOR and self._is_descriptor(token):
                 continue
-            if not words and _ASSIGNS.match(token.raw):
+            if not words and "=" in token.raw and _ASSIGNS.match(token.raw):
                 assigned.append(token)
                 continue
             words.append(token)
@@ -423,16 +436,20 @@ class _Commands:
         if words and self._may_only_end:
             raise TooComplex("words behind a group")
         token = self._peek()
-        if words and isinstance(token, ShellOperator) and token.text == "(":
-            raise TooComplex("a function or an array")
-        if assigned and isinstance(token, ShellOperator) and token.text == "(":
-            raise TooComplex("an array")
+        if isinstance(token, ShellOperator) and token.text == "(" and (words or assigned):
+            raise TooComplex("a function or an array" if words else "an array")
         if words:
             self.starts.add(words[0].start)
             if words[0].raw not in _BY_KEYWORD and words[0].raw != "[":
                 self.spans.update((word.start, word.end) for word in words)
             _check_first(words)
-        self._found.append(SimpleCommand(tuple(words), tuple(assigned), tuple(redirects)))
+        if redirects or not (each := [*assigned, *words]):
+            self._found.append(SimpleCommand(tuple(words), tuple(assigned), tuple(redirects)))
+            return
+        written = self._line[each[0].start : each[-1].end]
+        if (known := self._plain.get(written)) is None:
+            known = self._plain[written] = SimpleCommand(tuple(words), tuple(assigned))
+        self._found.append(known)
 
     def _is_descriptor(self, token: ShellWord) -> bool:
         """Whether it is the number of what the next sign redirects: `2>`."""
@@ -458,6 +475,8 @@ class _Commands:
 
     def _is_reserved(self, token: ShellWord) -> bool:
         """Take a word that is part of the syntax where a command may begin."""
+        if token.raw not in _RESERVED:
+            return False
         if token.raw in _COMPLEX:
             raise TooComplex(f"`{token.raw}`")
         if token.raw == "for":
@@ -494,6 +513,5 @@ def _check_first(words: list[ShellWord]) -> None:
         raise TooComplex("the name of a job")
     if first != "time":
         return
-    reserved = _OPENS | _CLOSES | _COMPLEX | {"for"}
-    if len(words) == 1 or any(word.raw in reserved for word in words[1:]):
+    if len(words) == 1 or any(word.raw in _RESERVED for word in words[1:]):
         raise TooComplex("`time` before a group")

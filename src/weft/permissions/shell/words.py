@@ -18,6 +18,10 @@ _META: Final = frozenset(" \t\n|&;()<>")
 _ENDS: Final = frozenset({"", *_META})
 _PLAIN: Final = re.compile(r"""[^ \t\n|&;()<>\\'"`$]+""")
 """Characters that stand for themselves, or are told apart when the word is whole."""
+_SIMPLE: Final = re.compile(
+    r"""[ \t]*([^ \t\n|&;()<>\\'"`$~{*?[#][^ \t\n|&;()<>\\'"`$~{*?[]*)(?=[ \t\n|&;()<>]|\Z)"""
+)
+"""A word in which nothing is quoted and nothing can be expanded, and the blanks before it."""
 _EXPANDED: Final = frozenset("~{*?[")
 _HARMLESS_AFTER_DOLLAR: Final = frozenset(" |/.,:)%^=+]}")
 """A dollar before one of these is a dollar, also between double quotes."""
@@ -286,8 +290,14 @@ class _LineReader:
         """Here-documents that begin at the next line: delimiter, is it quoted, are tabs cut."""
 
     def read(self) -> list[ShellToken]:
-        while self.at < len(self.line):
-            self._step()
+        line, length = self.line, len(self.line)
+        while self.at < length:
+            # Most of a long line: read at once, for it waits for an answer.
+            if simple := _SIMPLE.match(line, self.at):
+                start, self.at = simple.span(1)
+                self._add(ShellWord(simple[1], simple[1], "literal", start, self.at))
+            else:
+                self._step()
         if self.awaited:
             raise UnfinishedLine
         return self.tokens
@@ -311,6 +321,9 @@ class _LineReader:
         reader = _WordReader(self.line, self.at)
         word = reader.read()
         self.at = reader.at
+        self._add(word)
+
+    def _add(self, word: ShellWord) -> None:
         last = self.tokens[-1] if self.tokens else None
         if isinstance(last, ShellOperator) and last.text in ("<<", "<<-"):
             is_quoted = any(letter in word.raw for letter in "\\'\"")

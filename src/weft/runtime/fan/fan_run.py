@@ -744,7 +744,7 @@ class FanRun:
         command, begun = self.record.started.verify, time.monotonic()
         code: int | None = None
         try:
-            result = await view.runner(self.host.runner).run(
+            result = await view.runner(self.host.runner, self.host.egress).run(
                 ProcessCommand(
                     argv=("/bin/sh", "-c", command),
                     cwd=view.root,

@@ -25,7 +25,7 @@ def goal_check(
     assert stands.goal is not None, "a check is begun for a goal alone"
     goal = stands.goal
     grants = goal.permission.grants if goal.permission is not None else ()
-    checked = CheckGate(gate, goal, may_leave=check_grant(goal.check) in grants)
+    checked = CheckGate(gate, goal, is_granted=check_grant(goal.check) in grants)
     judge = None
     if goal.judge:
         name = registry.named(goal.judge).name

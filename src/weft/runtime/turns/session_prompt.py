@@ -475,12 +475,12 @@ class SessionPrompt:
         return (SystemNote(text=text, to_model=True, node=node, environment=now),)
 
     def _allowed_hosts(self) -> tuple[str, ...]:
-        allows = [each.pattern for each in self._network_rules() if each.verdict == "allow"]
-        if not allows:
+        rules = self._network_rules()
+        if not any(each.verdict == "allow" for each in rules):
             return ()
-        from weft.permissions.domains import allowed_domains  # few sessions have such rules
+        from weft.permissions.network_rules import reachable_domains  # few sessions have such rules
 
-        return allowed_domains(allows)
+        return reachable_domains(rules)
 
     def _environment(self, state: SessionState, facts: Sequence[Fact] = ()) -> dict[str, str]:
         config = self._services.config

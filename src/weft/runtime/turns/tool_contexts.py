@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from weft.runtime.decisions.session_decisions import SessionDecisions
     from weft.runtime.mcp.call_changes import CallChanges
     from weft.runtime.services import Services
+    from weft.runtime.web.session_web import SessionWeb
     from weft.runtime.workspaces.formatters import SlowFormatters
     from weft.runtime.workspaces.language_servers import ProjectLanguages
 
@@ -188,6 +189,7 @@ class ToolContexts:
         """`aside` is a folder for what a call changed and was not allowed to."""
         self._aside = aside
         self._changes: CallChanges | None = None
+        self._web: SessionWeb | None = None
         self.languages = languages
         self._index = index
         self.decisions = decisions
@@ -214,8 +216,22 @@ class ToolContexts:
             format=self.languages.formatter,
             decisions=self.decisions.tool_access(journal.state),
             masked=partial(masked_in_pieces, self._redact),
+            web=self._web_access,
             watched=partial(self._watched, call_uid),
         )
+
+    def _web_access(self) -> SessionWeb:
+        if self._web is None:
+            from weft.runtime.web.session_web import SessionWeb  # few sessions reach the web
+
+            services = self.languages.services
+            self._web = SessionWeb(
+                services.config,
+                services.workspaces.environ,
+                services.clock,
+                lambda: self.workspace.network_rules,
+            )
+        return self._web
 
     async def _watched(
         self, call_uid: CallUid, work: Callable[[], Awaitable[ToolOutcome]]
@@ -284,13 +300,13 @@ class SessionLanguages(EditReporter):
     """
 
     def __init__(self, services: Services, workspace: SessionWorkspace) -> None:
-        self._services = services
+        self.services = services
         self._workspace = workspace
         self._reports: EditReports | None = None
         self._slow: SlowFormatters | None = None
 
     def after_change(self, touched: Sequence[ChangedFile], *, waits: bool) -> Awaitable[str] | None:
-        workspaces, root = self._services.workspaces, self._workspace.workspace.root
+        workspaces, root = self.services.workspaces, self._workspace.workspace.root
         paths = [
             each.path
             for each in touched
@@ -313,17 +329,17 @@ class SessionLanguages(EditReporter):
         return await self._reports.after_change(paths, waits=waits)
 
     async def _project(self) -> ProjectLanguages:
-        workspaces = self._services.workspaces
+        workspaces = self.services.workspaces
         plain = workspaces.workspace(self._workspace.workspace.root)
         registry = workspaces.languages(
-            self._services.supervisor, self._services.clock, self._services.is_trusted
+            self.services.supervisor, self.services.clock, self.services.is_trusted
         )
         return await registry.project(plain, self._workspace.read_guard)
 
     @property
     def formatter(self) -> Callable[[str, bytes], Awaitable[FormattedContent]] | None:
         """What new contents go through; None where no formatter is configured."""
-        return self._format if self._services.config.get("formatters") else None
+        return self._format if self.services.config.get("formatters") else None
 
     async def _format(self, path: str, data: bytes) -> FormattedContent:
         from weft.runtime.workspaces.formatters import (
@@ -333,11 +349,11 @@ class SessionLanguages(EditReporter):
         )
 
         try:
-            settings = formatters_of(self._services.config.get("formatters"))
+            settings = formatters_of(self.services.config.get("formatters"))
             launcher = (await self._project()).launcher
         except (UsageError, ToolError) as error:
             return FormattedContent(data=data, note=f"not formatted: {error}")
-        self._slow = self._slow or SlowFormatters(self._services.clock)
+        self._slow = self._slow or SlowFormatters(self.services.clock)
         return await ProjectFormatters(settings, launcher, self._slow).format(path, data)
 
     async def queries(self) -> CodeQueries:

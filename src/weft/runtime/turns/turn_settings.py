@@ -5,7 +5,7 @@ A message's own options come first, then what the session has set, then the conf
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,7 +15,13 @@ from weft.errors import UsageError, WeftError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
 from weft.runtime.services import Services
-from weft.runtime.tool_table import MADE_WHERE_NEEDED, NAVIGATION, is_mcp_name, named_tools
+from weft.runtime.tool_table import (
+    MADE_WHERE_NEEDED,
+    NAVIGATION,
+    WEB,
+    is_mcp_name,
+    named_tools,
+)
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.prompt_files import PromptFiles
 from weft.state import SessionState
@@ -139,6 +145,7 @@ class TurnSettings:
                 for name, tool in navigation_tools().items()
                 if wanted == "all" or name in wanted
             }
+        table |= self._web_tools(wanted)
         if wanted == "all" or any(map(is_mcp_name, wanted)):
             servers = self.mcp_servers(state)
             if servers is not None:
@@ -146,6 +153,19 @@ class TurnSettings:
                 found = servers.tools(wanted, self.window(state, options))
                 table |= {name: tool for name, tool in found.items() if name not in table}
         return table
+
+    def _web_tools(self, wanted: str | Collection[str]) -> dict[str, Tool]:
+        """Those that reach the web: what describes them goes with no request of a user who has
+        not asked for it."""
+        if wanted == "all":
+            named = WEB if self._config.get("web.tools") else frozenset[str]()
+        else:
+            named = WEB.intersection(wanted)
+        if not named:
+            return {}
+        from weft.tools.builtin.registry import web_tools  # as above
+
+        return {name: tool for name, tool in web_tools().items() if name in named}
 
     def mcp_servers(self, state: SessionState) -> SessionServers | None:
         """The MCP servers of the session; None where it has none."""

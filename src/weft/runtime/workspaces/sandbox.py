@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from weft.config.paths import WeftPaths
 from weft.config.settings import Config
+from weft.permissions import PermissionRule
 from weft.workspace import ProcessCommand, Runner, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions, SandboxReport
@@ -142,9 +143,12 @@ class SandboxFactory:
         own = self._sandbox.scratch.folder
         await DiskThreads().run(lambda: forget_records(self._folder, own))
 
-    async def probe(self, root: str) -> SandboxReport:
-        """Try it on a project."""
-        return await self._sandbox.probe((root, *self._added))
+    async def probe(self, root: str, rules: Sequence[PermissionRule] = ()) -> SandboxReport:
+        """Try it on a project; the report says which hosts these rules let commands reach."""
+        from weft.permissions.network_rules import reachable_domains  # only for those who ask
+
+        hosts = reachable_domains(rules)
+        return await self._sandbox.probe((root, *self._added), hosts)
 
     async def aclose(self) -> None:
         """End it, with every command."""

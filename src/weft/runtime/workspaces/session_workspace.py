@@ -18,7 +18,13 @@ from weft.events import BoundaryChanged, Fact
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TreeHash, TurnId
 from weft.loop import Commit, PermissionGate, SnapshotTaker, touched_facts
 from weft.messages import Usage
-from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
+from weft.permissions import (
+    PermissionRule,
+    ToolAction,
+    is_git_record,
+    is_protected,
+    protected_below,
+)
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
@@ -129,7 +135,12 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         below = protected_below(path)
         return self.forbids(path) or (below and self.forbids(f"{path}/{below}"))
 
-    def _egress(self, command: ProcessCommand) -> EgressJudge | None:
+    @property
+    def network_rules(self) -> Sequence[PermissionRule]:
+        """The rules about hosts."""
+        return () if self._gate is None else self._gate.network_rules
+
+    def egress(self, command: ProcessCommand) -> EgressJudge | None:
         """What a command may reach; None where that is nothing."""
         # One that only reads runs unasked, and what it reads must not leave by what a repository
         # makes it run.
@@ -250,7 +261,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
             judge=self,
             boundaries=self.boundaries,
             base_of=self._versions.of,
-            egress=self._egress,
+            egress=self.egress,
         )
 
     def _in_force(self) -> Mapping[str, BoundaryRange]:

@@ -91,6 +91,11 @@ class WorkspaceFactory:
         self._restarted = 0
         self._served: dict[tuple[str, str], bool] = {}
 
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables of the application."""
+        return self._environ
+
     @cached_property
     def runner(self) -> Runner:
         """Runs programs as they are."""

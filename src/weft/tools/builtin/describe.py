@@ -14,6 +14,8 @@ from weft.tools.builtin.registry import (
     MANIFEST,
     NAVIGATION_HOMES,
     NAVIGATION_MANIFEST,
+    WEB_HOMES,
+    WEB_MANIFEST,
     BuiltinEntry,
     load,
 )
@@ -35,7 +37,11 @@ def describe(names: Iterable[str] = HOMES) -> bytes:
 
 
 if __name__ == "__main__":
-    for path, names in ((MANIFEST, HOMES), (NAVIGATION_MANIFEST, NAVIGATION_HOMES)):
+    for path, names in (
+        (MANIFEST, HOMES),
+        (NAVIGATION_MANIFEST, NAVIGATION_HOMES),
+        (WEB_MANIFEST, WEB_HOMES),
+    ):
         with open(path, "wb") as target:
             target.write(describe(names))
         sys.stdout.write(f"wrote {path}\n")

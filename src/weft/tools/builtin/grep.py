@@ -77,13 +77,12 @@ class GrepTool(Tool):
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(GrepArguments, args)
         path = await context.workspace.resolve(given.path)
-        if _LINE_BREAK.search(given.pattern):
-            raise FinalToolError(
-                "the pattern holds a line break, but lines are searched one by one; "
-                "search for one of the lines, with context"
-            )
+        crosses_lines = _LINE_BREAK.search(given.pattern) is not None
 
         async def run() -> ToolOutcome:
+            if crosses_lines:
+                result = await _by_worker(given, path, context, crosses_lines=True)
+                return ToolOutcome(text=_shown(result, given.limit))
             program = context.runner.which("rg", not_below=context.workspace.root)
             guard = context.read_guard
             # ripgrep chooses the files for itself; where some may not be read, we choose.
@@ -142,7 +141,9 @@ def _globs(glob: str, path: str) -> list[str]:
     return [bare, f"/{path}/{bare}"]
 
 
-async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> RunResult:
+async def _by_worker(
+    given: GrepArguments, path: str, context: ToolContext, *, crosses_lines: bool = False
+) -> RunResult:
     if await is_file(path, context):
         names = [path]
     else:
@@ -158,6 +159,7 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
         "ignore_case": given.ignore_case,
         "context": given.context,
         "files_only": given.files_only,
+        "crosses_lines": crosses_lines,
         # One more than is shown: it tells that there are more, without counting them all.
         "limit": given.limit + 1,
         "max_line": MAX_LINE,

@@ -24,7 +24,9 @@ def main() -> None:
     """Search the files that the order names."""
     order = json.load(sys.stdin)
     try:
-        pattern = re.compile(order["pattern"], re.IGNORECASE if order["ignore_case"] else 0)
+        flags = re.MULTILINE if order["crosses_lines"] else 0
+        flags |= re.IGNORECASE if order["ignore_case"] else 0
+        pattern = re.compile(order["pattern"], flags)
     except (re.error, OverflowError, RecursionError) as error:
         sys.stdout.write(f"bad pattern: {error}\n")
         return
@@ -78,7 +80,10 @@ def _matches(pattern: re.Pattern[str], text: str, name: str, order: dict[str, An
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if lines and not lines[-1]:
         lines.pop()
-    hits = [number for number, line in enumerate(lines) if pattern.search(line)]
+    if order["crosses_lines"]:
+        hits = _across(pattern, lines, order["limit"])
+    else:
+        hits = [number for number, line in enumerate(lines) if pattern.search(line)]
     if not hits:
         return []
     if order["files_only"]:
@@ -97,6 +102,23 @@ def _matches(pattern: re.Pattern[str], text: str, name: str, order: dict[str, An
         shown = line if len(line) <= most else f"{line[:most]} (…)"
         found.append(f"{name}{mark}{number + 1}{mark}{shown}")
     return found
+
+
+def _across(pattern: re.Pattern[str], lines: list[str], most: int) -> list[int]:
+    """The lines of matches that may go over several; their ends are line breaks, whatever stands
+    in the file."""
+    text = "\n".join(lines)
+    hits: list[int] = []
+    number, at = 0, 0
+    for found in pattern.finditer(text):
+        number += text.count("\n", at, found.start())
+        at = found.start()
+        # A break at the end of a match is that of its last line.
+        last = number + text.count("\n", at, max(at, found.end() - 1))
+        hits += [each for each in range(number, last + 1) if not hits or each > hits[-1]]
+        if len(hits) > most:
+            break
+    return hits
 
 
 if __name__ == "__main__":

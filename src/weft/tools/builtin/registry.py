@@ -64,6 +64,13 @@ NAVIGATION_HOMES = {"lsp": ("language", "LspTool"), "rename": ("language", "Rena
 """The tools that ask language servers.  Apart from the others: few machines have a server for
 the language at hand, and what describes a tool stays in memory."""
 
+WEB_MANIFEST = os.path.join(os.path.dirname(__file__), "descriptions", "web.json")
+WEB_HOMES = {
+    "fetch": ("web.fetch", "FetchTool"),
+    "web_search": ("web.web_search", "WebSearchTool"),
+}
+"""The tools that reach the web.  Apart from the others, as those."""
+
 
 class BuiltinEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a tool before its code is loaded."""
@@ -102,6 +109,11 @@ def navigation_tools() -> dict[str, Tool]:
     return {entry.name: BuiltinTool(entry) for entry in _entries(NAVIGATION_MANIFEST)}
 
 
+def web_tools() -> dict[str, Tool]:
+    """The tools that reach the web."""
+    return {entry.name: BuiltinTool(entry) for entry in _entries(WEB_MANIFEST)}
+
+
 # Read once: the schemas of one set weigh more than all else that an idle session holds.
 @cache
 def _entries(manifest: str = MANIFEST) -> tuple[BuiltinEntry, ...]:
@@ -111,6 +123,9 @@ def _entries(manifest: str = MANIFEST) -> tuple[BuiltinEntry, ...]:
 
 def load(name: str) -> Tool:
     """The tool itself, code and all."""
-    module, kind = HOMES[name] if name in HOMES else NAVIGATION_HOMES[name]
-    tool: Tool = getattr(import_module(f"{__package__}.{module}"), kind)()
+    module, kind = next(
+        homes[name] for homes in (HOMES, NAVIGATION_HOMES, WEB_HOMES) if name in homes
+    )
+    folder = __package__.rpartition(".")[0] if name in WEB_HOMES else __package__
+    tool: Tool = getattr(import_module(f"{folder}.{module}"), kind)()
     return tool

@@ -23,6 +23,7 @@ import anyio
 from weft.workspace.egress import request_head, tls_hello
 from weft.workspace.egress.host_lookup import HostLookup
 from weft.workspace.egress.judge import EgressJudge, RefusedHost
+from weft.workspace.egress.read_pace import ReadPace
 from weft.workspace.egress.request_body import BufferedSource, send_body
 from weft.workspace.egress.request_head import BadRequest, PlainRequest, read_request
 from weft.workspace.egress.socket_io import (
@@ -70,6 +71,7 @@ class EgressProxy:
     def __init__(self, judge: EgressJudge, lookup: HostLookup | None = None) -> None:
         self._judge = judge
         self._lookup = lookup or HostLookup()
+        self._pace = ReadPace()
         self._slots = anyio.Semaphore(
             most_connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         )
@@ -103,12 +105,12 @@ class EgressProxy:
             await _say(client, refusal.status, str(refusal))
 
     async def _exchange(self, client: socket.socket) -> None:
-        head, rest = await _read_head(client)
+        head, rest = await self._read_head(client)
         request = read_request(head, self._judge.plain_host)
         server = await self._opened(request)
         with closing(server):
             if not request.is_tunnel:
-                await _forward(client, server, request, rest)
+                await self._forward(client, server, request, rest)
                 return
             await sent(client, b"HTTP/1.1 200 Connection established\r\n\r\n")
             await self._tunnel(client, server, request, rest)
@@ -149,17 +151,18 @@ class EgressProxy:
         self, client: socket.socket, server: socket.socket, tunnel: PlainRequest, rest: bytes
     ) -> None:
         if not self._judge.names_port(tunnel.host, tunnel.port):
-            await self._web_tunnel(client, server, tunnel, rest or await received(client))
+            first = rest or await received(client)
+            await self._web_tunnel(client, server, tunnel, first)
             return
         # The server may speak first, so its side is open while nothing has come from ours.
         async with anyio.create_task_group() as group:
-            group.start_soon(pour_or_cut, server, client)
+            group.start_soon(pour_or_cut, server, client, self._pace)
             try:
                 first = rest or await received(client)
                 if tls_hello.looks_like_hello(first):
                     first = await self._checked_hello(client, tunnel, first)
                 await sent(server, first)
-                await pour(client, server)
+                await pour(client, server, self._pace)
             except (OSError, tls_hello.NoHello):
                 cut(client, server)
 
@@ -167,15 +170,17 @@ class EgressProxy:
         self, client: socket.socket, server: socket.socket, tunnel: PlainRequest, first: bytes
     ) -> None:
         """A tunnel to a port of the web: TLS for its host, or plain requests to it."""
-        while request_head.may_become_plain(first) and (more := await received(client)):
+        while request_head.may_become_plain(first):
+            if not (more := await received(client, pace=self._pace)):
+                break
             first += more
         if tls_hello.looks_like_hello(first):
             await sent(server, await self._checked_hello(client, tunnel, first))
-            await _both_ways(client, server)
+            await self._both_ways(client, server)
         elif request_head.is_plain_request(first):
-            head, rest = await _read_head(client, first)
+            head, rest = await self._read_head(client, first)
             request = read_request(head, self._judge.plain_host, tunnel)
-            await _forward(client, server, request, rest)
+            await self._forward(client, server, request, rest)
         elif first:
             why = "what goes there is neither TLS nor HTTP; name the port in the rule"
             self._note(tunnel, why, f"fetch(domain:{tunnel.host}:{tunnel.port})")
@@ -184,25 +189,59 @@ class EgressProxy:
         self, client: socket.socket, tunnel: PlainRequest, first: bytes
     ) -> bytes:
         """The beginning of a TLS connection, when it is for the host of the tunnel."""
+        records, data = tls_hello.HelloRecords(), bytearray(first)
         while True:
             try:
-                named = tls_hello.server_name(first)
+                named = tls_hello.named_server(records.message(data))
                 break
             except tls_hello.IncompleteHello:
-                more = await received(client)
-                if not more or len(first) > tls_hello.LONGEST:
+                more = await received(client, pace=self._pace)
+                if not more or len(data) > tls_hello.LONGEST:
                     raise tls_hello.NoHello from None
-                first += more
+                data += more
         is_number = tunnel.host.startswith("[") or tunnel.host.rpartition(".")[2].isdigit()
         if (named or not is_number) and self._judge.plain_host(named) != tunnel.host:
             shown = named[:100] if named.isprintable() and named else "no server"
             self._note(tunnel, f"inside its tunnel the connection names {shown}")
             raise tls_hello.NoHello
-        return first
+        return bytes(data)
 
     def _note(self, tunnel: PlainRequest, why: str, rule: str = "") -> None:
         with suppress(_Refusal):  # too late to be told: the tunnel stands
             self._refuse_if(RefusedHost(tunnel.host, tunnel.port, why, rule))
+
+    async def _both_ways(self, client: socket.socket, server: socket.socket) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(pour_or_cut, client, server, self._pace)
+            group.start_soon(pour_or_cut, server, client, self._pace)
+
+    async def _forward(
+        self, client: socket.socket, server: socket.socket, request: PlainRequest, rest: bytes
+    ) -> None:
+        """One plain request and its answer."""
+        size = request.body_size
+        await sent(server, request.passed_on())
+        async with anyio.create_task_group() as group:
+            group.start_soon(_body, BufferedSource(client, rest, self._pace), server, size)
+            await pour_or_cut(server, client, self._pace)
+            # The answer is complete, whatever is left of the question.
+            group.cancel_scope.cancel()
+
+    async def _read_head(self, client: socket.socket, first: bytes = b"") -> tuple[bytes, bytes]:
+        """The head of a request, and what came behind it."""
+        data = bytearray(first)
+        with anyio.move_on_after(HEAD_SECONDS):
+            looked = 0
+            while (end := data.find(request_head.HEAD_END, looked)) < 0:
+                if len(data) > request_head.LONGEST:
+                    raise BadRequest("its head is too long")
+                looked = max(0, len(data) - len(request_head.HEAD_END))
+                more = await received(client, pace=self._pace)
+                if not more:
+                    raise ConnectionResetError
+                data += more
+            return bytes(data[:end]), bytes(data[end + len(request_head.HEAD_END) :])
+        raise _Refusal("408 Request Timeout", "no request came")
 
 
 async def _next_client(listener: socket.socket) -> socket.socket:
@@ -215,44 +254,11 @@ async def _next_client(listener: socket.socket) -> socket.socket:
             await anyio.sleep(WITHOUT_FILES_SECONDS)
 
 
-async def _both_ways(client: socket.socket, server: socket.socket) -> None:
-    async with anyio.create_task_group() as group:
-        group.start_soon(pour_or_cut, client, server)
-        group.start_soon(pour_or_cut, server, client)
-
-
-async def _forward(
-    client: socket.socket, server: socket.socket, request: PlainRequest, rest: bytes
-) -> None:
-    """One plain request and its answer."""
-    size = request.body_size
-    await sent(server, request.passed_on())
-    async with anyio.create_task_group() as group:
-        group.start_soon(_body, BufferedSource(client, rest), server, size)
-        await pour_or_cut(server, client)
-        # The answer is complete, whatever is left of the question.
-        group.cancel_scope.cancel()
-
-
 async def _body(source: BufferedSource, server: socket.socket, size: int | None) -> None:
     try:
         await send_body(source, server, size)
     except (BadRequest, OSError):
         cut(server)  # half a request must not be taken for a whole one
-
-
-async def _read_head(client: socket.socket, data: bytes = b"") -> tuple[bytes, bytes]:
-    """The head of a request, and what came behind it."""
-    with anyio.move_on_after(HEAD_SECONDS):
-        while (end := data.find(request_head.HEAD_END)) < 0:
-            if len(data) > request_head.LONGEST:
-                raise BadRequest("its head is too long")
-            more = await received(client)
-            if not more:
-                raise ConnectionResetError
-            data += more
-        return data[:end], data[end + len(request_head.HEAD_END) :]
-    raise _Refusal("408 Request Timeout", "no request came")
 
 
 async def _say(client: socket.socket, status: str, text: str) -> None:

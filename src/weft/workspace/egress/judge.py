@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from weft.workspace.base import ProcessCommand
 
 
 class RefusedHost(NamedTuple):
@@ -41,3 +45,11 @@ class EgressJudge(Protocol):
     def local_names(self) -> frozenset[str]:
         """Names of the loopback by which this machine is meant, and not the sandbox."""
         ...
+
+
+CommandEgress: TypeAlias = "Callable[[ProcessCommand], EgressJudge | None]"
+"""Says what a command may reach; None where that is nothing."""
+
+
+def no_egress(command: ProcessCommand) -> None:
+    """No host is reached."""

@@ -8,18 +8,26 @@ from contextlib import suppress
 import anyio
 import anyio.lowlevel
 
+from weft.workspace.egress.read_pace import ReadPace
+
 CHUNK = 64 * 1024
 
 
-async def received(source: socket.socket, most: int = CHUNK) -> bytes:
+async def received(
+    source: socket.socket, most: int = CHUNK, *, pace: ReadPace | None = None
+) -> bytes:
     """What comes next; nothing at the end."""
     # A socket that always has more to give must not keep the rest of the program waiting.
     await anyio.lowlevel.checkpoint()
     while True:
         try:
-            return source.recv(most)
+            data = source.recv(most)
+            break
         except BlockingIOError:
             await anyio.wait_readable(source)
+    if pace is not None:
+        await pace.read(len(data))
+    return data
 
 
 async def sent(target: socket.socket, data: bytes) -> None:
@@ -45,18 +53,20 @@ async def accepted(listener: socket.socket) -> socket.socket:
             return connection
 
 
-async def pour(source: socket.socket, target: socket.socket) -> None:
+async def pour(source: socket.socket, target: socket.socket, pace: ReadPace | None = None) -> None:
     """Send on what comes, to its end, and end the other side as well."""
-    while data := await received(source):
+    while data := await received(source, pace=pace):
         await sent(target, data)
     with suppress(OSError):  # the other side has ended by itself
         target.shutdown(socket.SHUT_WR)
 
 
-async def pour_or_cut(source: socket.socket, target: socket.socket) -> None:
+async def pour_or_cut(
+    source: socket.socket, target: socket.socket, pace: ReadPace | None = None
+) -> None:
     """The same; where one of the two breaks off, both end."""
     try:
-        await pour(source, target)
+        await pour(source, target, pace)
     except OSError:
         cut(source, target)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 LONGEST: Final = 16 * 1024
-"""A longer one is refused; those of programs have 2 KB, and it is read anew with each piece."""
+"""A longer one is refused; those of programs have 2 KB."""
 _HANDSHAKE: Final = 22
 _CLIENT_HELLO: Final = 1
 _SERVER_NAME: Final = 0
@@ -56,7 +56,16 @@ def server_name(data: bytes) -> str:
         IncompleteHello: more has to come.
         NoHello: it is none, or names several servers.
     """
-    hello = _Bytes(_message(data))
+    return named_server(HelloRecords().message(data))
+
+
+def named_server(message: bytes) -> str:
+    """The same, of a message that was put together.
+
+    Raises:
+        NoHello: it is none, or names several servers.
+    """
+    hello = _Bytes(message)
     hello.take(2 + 32)  # version, random
     hello.vector(1)  # session
     hello.vector(2)  # ciphers
@@ -84,20 +93,37 @@ def _names(listed: _Bytes) -> list[str]:
     return found
 
 
-def _message(data: bytes) -> bytes:
-    """The message in its records; it may be cut into several."""
-    at, message = 0, b""
-    while len(message) < 4 or len(message) < 4 + int.from_bytes(message[1:4]):
-        head = data[at : at + 5]
-        if head[:1] not in (b"", bytes([_HANDSHAKE])) or head[1:2] not in (b"", b"\x03"):
-            raise NoHello
-        size = int.from_bytes(head[3:5])
-        if len(head) == 5 and not size:
-            raise NoHello
-        if len(data) < at + 5 + size or len(head) < 5:
-            raise IncompleteHello
-        message += data[at + 5 : at + 5 + size]
-        at += 5 + size
-        if message[0] != _CLIENT_HELLO:
-            raise NoHello
-    return message[4 : 4 + int.from_bytes(message[1:4])]
+class HelloRecords:
+    """The records that the message comes in.  Each is read once, however small the pieces are in
+    which a client sends them."""
+
+    def __init__(self) -> None:
+        self._at = 0
+        self._message = bytearray()
+
+    def message(self, data: bytes | bytearray) -> bytes:
+        """The message; `data` begins with what was given before.
+
+        Raises:
+            IncompleteHello: more has to come.
+            NoHello: it is none.
+        """
+        while not self._is_whole:
+            head = data[self._at : self._at + 5]
+            if head[:1] not in (b"", bytes([_HANDSHAKE])) or head[1:2] not in (b"", b"\x03"):
+                raise NoHello
+            size = int.from_bytes(head[3:5])
+            if len(head) == 5 and not size:
+                raise NoHello
+            if len(head) < 5 or len(data) < self._at + 5 + size:
+                raise IncompleteHello
+            self._message += data[self._at + 5 : self._at + 5 + size]
+            self._at += 5 + size
+            if self._message[0] != _CLIENT_HELLO:
+                raise NoHello
+        return bytes(self._message[4 : 4 + int.from_bytes(self._message[1:4])])
+
+    @property
+    def _is_whole(self) -> bool:
+        size = len(self._message)
+        return size >= 4 and size >= 4 + int.from_bytes(self._message[1:4])

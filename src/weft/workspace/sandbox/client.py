@@ -237,11 +237,16 @@ class Cell:
             root=root, mounts=mounts, network=tuple(network), writable=tuple(writable)
         )
 
-    def join(self, held: HeldNamespaces) -> None:
-        """Let the next command run in a view that another cell holds; it need not be waited for."""
+    def join(self, held: HeldNamespaces, *, port: int = 0) -> None:
+        """Let the next command run in a view that another cell holds; it need not be waited for.
+
+        With a `port` it has a network of its own, in which a listener is opened there, for
+        `listener`.
+        """
         self._failure = None
-        message = _message(*_several(held.writable))
-        self._hand(b"join", message, (held.mounts, *held.network))
+        self._answered.clear()
+        message = _message(*_several(held.writable), str(port))
+        self._hand(b"join", message, (held.mounts, *(() if port else held.network)))
 
     def run(self, request: ExecRequest, descriptors: tuple[int, int, int]) -> CellRun:
         """Start a command with these for its input, output and errors; they stay ours to close."""

@@ -34,7 +34,9 @@ cell that ended.  Over its own socket a cell takes, in turns,
     plan         make a view; with the descriptor of a `KeeperMountPlan`.  Where it asks for a
                  network with a listener, the next thing said is `listens`
     join         take the view that another cell holds; with the descriptors of a
-                 `KeeperJoinRequest` and of the two namespaces
+                 `KeeperJoinRequest` and of the two namespaces.  Without that of the network, and
+                 with a port, the command has a network of its own with a listener, and the next
+                 thing said is `listens`
     run          run a command in it; with the descriptors of a `KeeperExecRequest`, stdin, stdout
                  and stderr
     hold         make a view and keep it, for cells that join it; with the descriptors of a
@@ -217,6 +219,8 @@ class KeeperJoinRequest:
     def __init__(self, fields: MessageFields) -> None:
         self.writable = fields.several()
         """Folders where it may open files for writing."""
+        self.port = int(fields.one())
+        """Where a listener is opened in a network of its own, which is handed out; 0 for none."""
 
 
 class KeeperExecRequest:
@@ -317,7 +321,10 @@ class JoinedView:
             own_call("setns", password, fd, kind)
         # A copy of the mounts: the overlay in it is the same one, never a second over its upper
         # layer, which the kernel would allow and then give no promise for.
-        own_call("unshare", password, CLONE_NEWNS | CLONE_NEWIPC)
+        apart = CLONE_NEWNET if wanted.port else 0
+        own_call("unshare", password, CLONE_NEWNS | CLONE_NEWIPC | apart)
+        if wanted.port:
+            raise_loopback()
         mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
         self.starter = CommandStarter(wanted.writable, password)
 
@@ -606,7 +613,7 @@ class CellInit:
                 wanted = KeeperJoinRequest(MessageFields(descriptors[0]))
                 if len(descriptors) > 2:
                     self._network = os.open("/proc/self/ns/net", os.O_RDONLY)
-                self._view = JoinedView(wanted, descriptors[1:], self._config.password)
+                self._join(wanted, descriptors[1:])
                 return b""
             if verb == b"hold":
                 self._hold(KeeperMountPlan(MessageFields(descriptors[0])))
@@ -637,6 +644,14 @@ class CellInit:
             raise_loopback()
             self._hand_out_listener(plan.port)
         self._view = MountView(plan, self._config.password)
+
+    def _join(self, wanted: KeeperJoinRequest, namespaces: list[int]) -> None:
+        if self._stays_apart:
+            raise KeeperFailure("no way back to the network of all cells", 0)
+        self._stays_apart = bool(wanted.port)
+        self._view = JoinedView(wanted, namespaces, self._config.password)
+        if wanted.port:
+            self._hand_out_listener(wanted.port)
 
     def _hand_out_listener(self, port: int) -> None:
         listener = opened_listener(port)

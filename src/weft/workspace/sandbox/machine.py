@@ -41,6 +41,8 @@ MOST_READY = 4
 """Boxes that stand ready; more are let go."""
 TRIAL_SECONDS = 10.0
 """How long a project's first box may take."""
+MOST_SHOWN = 5
+"""Hosts that a report names."""
 PROXY_PORT = 61_080
 """Where a command finds its egress proxy, in its own network.  Above the ports that systems give to
 connections by themselves."""
@@ -157,15 +159,16 @@ class ProcessSandbox:
         """True when it is known already that commands of some folders run in the sandbox."""
         return self._is_up and "" in self._tried.values()
 
-    async def probe(self, roots: Sequence[str]) -> SandboxReport:
-        """Try everything that the sandbox is made of, for `weft doctor`."""
+    async def probe(self, roots: Sequence[str], hosts: Sequence[str] = ()) -> SandboxReport:
+        """Try everything that the sandbox is made of, for `weft doctor`; `hosts` are those that
+        commands may reach.
+        """
         reason = await self.why_not(roots)
-        if reason:
-            return SandboxReport(is_available=False, reason=reason, layers=self._layers(reason))
-        return SandboxReport(is_available=True, layers=self._layers(""))
+        layers = self._layers(reason, hosts)
+        return SandboxReport(is_available=not reason, reason=reason, layers=layers)
 
-    def _layers(self, reason: str) -> tuple[SandboxLayer, ...]:
-        network = "allowed" if self.options.network else "blocked"
+    def _layers(self, reason: str, hosts: Sequence[str]) -> tuple[SandboxLayer, ...]:
+        network = "allowed" if self.options.network else _blocked_but_for(hosts)
         sockets = "allowed" if self.options.unix_sockets else "blocked"
         has_landlock = self._keeper is not None and self._keeper.has_landlock
         return (
@@ -407,6 +410,13 @@ class ProcessSandbox:
         if self._home and os.path.isdir(cache):
             found.append((self.scratch.cache(project), cache))
         return found
+
+
+def _blocked_but_for(hosts: Sequence[str]) -> str:
+    if not hosts:
+        return "blocked"
+    more = f" and {len(hosts) - MOST_SHOWN} more" if len(hosts) > MOST_SHOWN else ""
+    return f"blocked but for {', '.join(hosts[:MOST_SHOWN])}{more}"
 
 
 def _is_held(place: ScratchPlace) -> bool:

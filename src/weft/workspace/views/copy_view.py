@@ -12,6 +12,7 @@ from typing import Final
 from weft.errors import FinalToolError
 from weft.workspace.base import KEPT_BYTES, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.egress.judge import CommandEgress, no_egress
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.sandbox.removals import folder_size
 
@@ -31,8 +32,8 @@ class CopyView:
     async def close(self) -> None:
         """Nothing of it is open; the copy stays."""
 
-    def runner(self, inner: Runner) -> CopyRunner:
-        """Runs commands as they are."""
+    def runner(self, inner: Runner, egress: CommandEgress = no_egress) -> CopyRunner:
+        """Runs commands as they are, with the machine's network: `egress` is not asked."""
         return CopyRunner(self, inner)
 
     def workspace(self, *, kept_bytes: int = KEPT_BYTES) -> LocalWorkspace:

@@ -16,7 +16,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Final
 
@@ -26,6 +26,7 @@ import msgspec
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace.base import KEPT_BYTES, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.egress.judge import CommandEgress, EgressJudge, no_egress
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.os_errors import explain
 from weft.workspace.paths import WorkspacePath, WorkspaceRoots
@@ -33,7 +34,7 @@ from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.disk_guard import DiskGuard, full_sentence
 from weft.workspace.safe_open import open_beneath
 from weft.workspace.sandbox.client import Cell, HeldNamespaces, MountPlan, SandboxUnavailable
-from weft.workspace.sandbox.machine import ProcessSandbox
+from weft.workspace.sandbox.machine import PROXY_PORT, ProcessSandbox
 from weft.workspace.sandbox.overlay_changes import is_gone
 from weft.workspace.sandbox.removals import folder_size
 from weft.workspace.sandbox.runner import RunningCommand
@@ -49,11 +50,6 @@ _MOST_LINKS: Final = 40
 _UNCONFINED: Final = (
     "this session works in an overlay of its own, where nothing runs outside the sandbox or in the "
     "background; run it without"
-)
-
-_NO_HOSTS: Final = (
-    "this session works in an overlay of its own, from which no host is reached; run it without "
-    "`hosts`"
 )
 
 
@@ -188,12 +184,13 @@ class HeldView:
         layers = (self.place.upper, *self._pins)
         return any(os.path.lexists(f"{layer}/{path}") or is_gone(layer, path) for layer in layers)
 
-    def joined_cell(self) -> Cell:
-        """A cell for one command in the view."""
+    def joined_cell(self, *, has_egress: bool = False) -> Cell:
+        """A cell for one command in the view; in a network of its own where it has a way out, for
+        the others in the view may have none."""
         if self._held is None:
             raise RetryableToolError("the overlay of this session is not open")
         cell = self._sandbox.new_cell()
-        cell.join(self._held)
+        cell.join(self._held, port=PROXY_PORT if has_egress else 0)
         return cell
 
     async def close(self) -> None:
@@ -210,9 +207,10 @@ class HeldView:
             self._held.close()
             self._held = None
 
-    def runner(self, inner: Runner) -> HeldRunner:
-        """Runs commands in the view; `inner` is asked for programs alone."""
-        return HeldRunner(self, inner, self._sandbox)
+    def runner(self, inner: Runner, egress: CommandEgress = no_egress) -> HeldRunner:
+        """Runs commands in the view; `inner` is asked for programs alone, and `egress` says which
+        hosts a command may reach."""
+        return HeldRunner(self, inner, self._sandbox, egress)
 
     def workspace(self, *, kept_bytes: int = KEPT_BYTES) -> HeldWorkspace:
         """The files of the project as the view has them."""
@@ -222,10 +220,17 @@ class HeldView:
 class HeldRunner(Runner):
     """Runs commands in a view that stays; any number of them side by side."""
 
-    def __init__(self, view: HeldView, inner: Runner, sandbox: ProcessSandbox) -> None:
+    def __init__(
+        self,
+        view: HeldView,
+        inner: Runner,
+        sandbox: ProcessSandbox,
+        egress: CommandEgress = no_egress,
+    ) -> None:
         self._view = view
         self._inner = inner
         self._sandbox = sandbox
+        self._egress = egress
         self._threads = DiskThreads.of(view.root)
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
@@ -243,8 +248,6 @@ class HeldRunner(Runner):
     ) -> RunResult:
         if command.is_unconfined or command.stop is not None:
             raise FinalToolError(_UNCONFINED)
-        if command.hosts:
-            raise FinalToolError(_NO_HOSTS)
         view = self._view
         try:
             await view.open()
@@ -252,14 +255,40 @@ class HeldRunner(Runner):
             raise RetryableToolError(f"the overlay of this session is gone: {error}") from error
         if not command.only_reads:
             await self._check_room()
-        request = self._sandbox.exec_request(command, (view.root,))
-        cell = view.joined_cell()
+        # With the machine's network there is nothing to be let through.
+        hosts = self._egress(command) if view.has_own_network else None
+        with closing(view.joined_cell(has_egress=hosts is not None)) as cell:
+            if hosts is None:
+                return await self._ran(cell, command, on_output)
+            return await self._ran_reaching(hosts, cell, command, on_output)
+
+    async def _ran(
+        self, cell: Cell, command: ProcessCommand, on_output: Callable[[str], None] | None
+    ) -> RunResult:
+        request = self._sandbox.exec_request(command, (self._view.root,))
         with closing(OutputCapture(on_output)) as output, closing(OutputCapture(None)) as errors:
             with closing(cell):
                 running = RunningCommand(cell, request, command, output, errors)
                 timed_out = await self._timed_out(running, command)
             result = running.result(command, timed_out=timed_out)
         return msgspec.structs.replace(result, changes=())
+
+    async def _ran_reaching(
+        self,
+        hosts: EgressJudge,
+        cell: Cell,
+        command: ProcessCommand,
+        on_output: Callable[[str], None] | None,
+    ) -> RunResult:
+        from weft.workspace.egress.command_egress import run_with_egress  # few commands may
+
+        async def work(variables: Mapping[str, str]) -> RunResult:
+            environ = {**variables, **command.env}
+            told = msgspec.structs.replace(command, env=environ)
+            return await self._ran(cell, told, on_output)
+
+        listener = await cell.listener()
+        return await run_with_egress(listener, hosts, self._sandbox.environ, work)
 
     async def _timed_out(self, running: RunningCommand, command: ProcessCommand) -> bool:
         """Wait for the end of a command; true where it had to be ended.

@@ -1,0 +1,1 @@
+"""The tools that reach the web; what describes them is with the other built-in ones."""
