@@ -409,7 +409,9 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
                 r" (?:-p|--password=)(?P<quote>[\"']?))"
                 # Not the ports of a container.
                 rf"(?![0-9.]*:[0-9]){NO_EXAMPLE}"
-                r"(?:(?<=[\"'])[^\n\"'`$]{1,256}+(?=(?P=quote))|[^\s\"'`$]{3,256}+(?=\s|$))",
+                # Of what a mask cut, the rest stays as it is: masked again it would be another text.
+                r"(?:(?<=[\"'])[^\n\"'`$]{1,256}+(?=(?P=quote))"
+                r"|(?![^\s\"'`$]{0,256}\[redacted )[^\s\"'`$]{3,256}+(?=\s|$))",
             ),
         ),
         r" (?:-p[^\s]|--password=)",
