@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import anyio
 import pytest
@@ -297,6 +298,28 @@ async def test_nobody_is_asked_for_a_secret_and_without_a_user_the_answer_is_no(
         for tool, ask in (("ask_secret", answer), ("ask", None)):
             raw = await server.call(tool, {}, terms(ask=ask), start_seconds=PATIENCE)
             assert '{"action": "decline"}' in (await outcome_of(raw, "scripted")).text
+
+
+async def test_a_question_that_the_server_takes_back_is_withdrawn_and_not_answered() -> None:
+    asked: list[str] = []
+
+    async with served("takes_back") as server:
+
+        async def answer(question: UserQuestion) -> str:
+            asked.append(question.text)
+            if len(asked) == 1:
+                with suppress(FinalToolError):
+                    await called(server, text="take it back")
+                return "too late"
+            return "green"
+
+        raw = await server.call("ask", {}, terms(ask=answer), start_seconds=PATIENCE)
+        outcome = await outcome_of(raw, "scripted")
+    answers = json.loads(outcome.text.rpartition("\n")[2])
+    assert [(each["id"], each["result"]["content"]["color"]) for each in answers] == [
+        (70_001, "green")
+    ]
+    assert len(asked) == 2
 
 
 async def test_a_question_does_not_count_as_time_of_the_call() -> None:

@@ -253,6 +253,9 @@ def ask(number: Any, name: Any, args: dict[str, Any], params: dict[str, Any]) ->
         said = [answers["q"], params.get("requestState")]
         send({"id": number, "result": text(json.dumps(said))})
         return
+    if "takes_back" in TRAPS or "takes_back" in VALUES:
+        send({"id": number, "result": text(json.dumps(ask_and_take_back(asked)))})
+        return
     many = int(VALUES.get("ask_many", 1))
     for each in range(many):
         send({"id": 70_000 + each, "method": "elicitation/create", "params": asked})
@@ -267,6 +270,33 @@ def ask(number: Any, name: Any, args: dict[str, Any], params: dict[str, Any]) ->
             return
         if message.get("method") == "notifications/cancelled":
             return
+
+
+def ask_and_take_back(asked: dict[str, Any]) -> list[Any]:
+    """Ask, take it back when another call comes, or when something is written to a pipe that has a
+    name, and ask again; what came back for both."""
+    first, second, seen = 70_000, 70_001, 70_002
+    withdrawn = {"requestId": first, "reason": "not needed any more"}
+    answers = []
+    send({"id": first, "method": "elicitation/create", "params": asked})
+    if "takes_back" in VALUES:
+        with open(VALUES["takes_back"]) as sign:
+            sign.read()
+        send({"method": "notifications/cancelled", "params": withdrawn})
+        send({"id": seen, "method": "ping"})
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        if message.get("method") == "tools/call":
+            send({"method": "notifications/cancelled", "params": withdrawn})
+            send({"id": message["id"], "result": text("taken back")})
+            send({"id": seen, "method": "ping"})
+        elif message.get("id") == seen:
+            send({"id": second, "method": "elicitation/create", "params": asked})
+        elif message.get("id") in (first, second):
+            answers.append(message)
+            if message["id"] == second:
+                break
+    return answers
 
 
 def answers_of_the_client() -> list[Any]:
