@@ -334,7 +334,8 @@ async def test_a_question_does_not_count_as_time_of_the_call() -> None:
         assert "blue" in (await outcome_of(raw, "scripted")).text
 
 
-async def test_a_server_that_asks_without_an_end_is_answered_no() -> None:
+@pytest.mark.parametrize("trap", ["old", "modern"])
+async def test_a_server_that_asks_without_an_end_is_answered_no(trap: str) -> None:
     asked = 0
     is_asking = False
 
@@ -347,7 +348,7 @@ async def test_a_server_that_asks_without_an_end_is_answered_no() -> None:
         asked += 1
         return "green"
 
-    async with served("ask_many=2000") as server:
+    async with served("ask_many=2000", trap) as server:
         raw = await server.call("ask", {}, terms(ask=answer), start_seconds=PATIENCE)
         outcome = await outcome_of(raw, "scripted")
         assert (outcome.text.count("accept"), asked) == (MOST_QUESTIONS, MOST_QUESTIONS)

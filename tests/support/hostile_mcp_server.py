@@ -246,11 +246,12 @@ def ask(number: Any, name: Any, args: dict[str, Any], params: dict[str, Any]) ->
     if "modern" in TRAPS:
         answers = params.get("inputResponses")
         if answers is None:
-            requests = {"q": {"method": "elicitation/create", "params": asked}}
+            question = {"method": "elicitation/create", "params": asked}
+            requests = {f"q{each}": question for each in range(int(VALUES.get("ask_many", 1)))}
             end = {"resultType": "input_required", "inputRequests": requests, "requestState": "s1"}
             send({"id": number, "result": end})
             return
-        said = [answers["q"], params.get("requestState")]
+        said = [*answers.values(), params.get("requestState")]
         send({"id": number, "result": text(json.dumps(said))})
         return
     if "takes_back" in TRAPS or "takes_back" in VALUES:
