@@ -8,17 +8,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.support.loopback_server import serving
 from tests.support.mcp_http_server import ScriptedHttpServer
-from tests.support.mcp_servers import SCRIPT, entry
+from tests.support.mcp_servers import PATIENCE, SCRIPT, entry
 from tests.support.world import World, facts, request_lines, running, until
 from weft.api.session import Session
 from weft.app import App
 from weft.events import PermissionRequest, QuestionAsked, SystemNote, ToolExecuting
+from weft.providers import ModelRequest
 from weft.providers.schema import as_object
-from weft.providers.script import CallTool
+from weft.providers.script import CallTool, Stall
 from weft.providers.scripted import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -87,6 +90,27 @@ async def test_the_tool_of_a_server_that_was_never_started_is_found_in_the_first
         "\\n", "\n"
     )
     assert results(model)[1].endswith("echo: hello")
+
+
+async def test_servers_are_started_when_the_first_request_is_on_its_way(world: World) -> None:
+    configure(world, scripted=entry())
+    states: list[str] = []
+
+    class Watched(ScriptedModel):
+        def stream(self, request: ModelRequest) -> Any:
+            states.extend(each.state for each in app.mcp_servers.status())
+            return super().stream(request)
+
+    model = Watched([Stall(gate="g")])
+    async with world.open(model, config=SANDBOX) as app:
+        session = await app.sessions.start_session()
+        async with running(lambda: session.send_message("go")):
+            await model.gate("g").reached.wait()
+            with anyio.fail_after(PATIENCE):
+                while app.mcp_servers.status()[0].state != "ready":
+                    await anyio.lowlevel.checkpoint()
+            assert states == ["not started"]
+            await session.abort()
 
 
 async def allow_all(session: Session, wanted: int) -> list[PermissionRequest]:
