@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 
 import anyio
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -209,6 +210,19 @@ async def test_parts_that_are_no_text_are_named_and_nothing_is_hidden_in_text() 
         "seen hidden",
     ]
     assert outcome.data == {"server": "scripted", "structured": {"n": 1}}
+
+
+async def test_what_a_result_has_beside_its_text_is_told_where_that_is_all_there_is() -> None:
+    for written, data in ((b'{"n" : 1}', {"n": 1}), (b"[1, 2]", None), (b"null", None)):
+        raw = msgspec.Raw(b'{"content": [], "structuredContent": ' + written + b"}")
+        outcome = await outcome_of(raw, "s")
+        shown = "(no text)" if written == b"null" else written.decode().replace(" ", "")
+        assert outcome.text.endswith(f"\n{shown}")
+        assert outcome.data.get("structured") == data
+    many = b"[" + b",".join([b'{"b": 1}'] * 100_000) + b"]"
+    outcome = await outcome_of(msgspec.Raw(b'{"structuredContent": ' + many + b"}"), "s")
+    assert outcome.data == {"server": "s"}
+    assert outcome.full_text == many
 
 
 async def test_a_picture_is_one() -> None:
