@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 from contextlib import suppress
+from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -381,6 +384,24 @@ async def test_a_storm_of_progress_is_told_now_and_then_and_without_control_char
 
 
 # --- ends ----------------------------------------------------------------------------------
+
+
+async def test_a_server_that_never_was_ready_is_asked_to_end_at_once(tmp_path: Path) -> None:
+    place = tmp_path / "tidied"
+    async with served("hang", f"tidies={place}") as server:
+        with pytest.raises(RetryableToolError, match="still starting"):
+            await server.must_be_ready(0.05)
+        # It has begun to read: what ends it is a signal that it takes.
+        while server.pid is None or not _takes_sigterm(server.pid):
+            await anyio.lowlevel.checkpoint()
+        await server.stop("")
+    assert place.read_text() == "tidy, while its input was open"
+
+
+def _takes_sigterm(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1))
 
 
 async def test_a_server_that_does_not_end_is_killed_and_the_next_use_starts_another() -> None:

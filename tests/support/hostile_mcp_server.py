@@ -18,6 +18,7 @@ TRAPS = set(sys.argv[1:])
 VALUES = dict(each.split("=", 1) for each in TRAPS if "=" in each)
 calls = 0
 lists = 0
+has_input = True
 told: list[Any] = []
 """Notifications that came."""
 
@@ -398,6 +399,8 @@ def main() -> None:
                 told.append([method, params])
             case _ if number is not None and "method" in message:
                 send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
+    global has_input
+    has_input = False
     if "stays" in TRAPS or "tidies" in VALUES:
         while True:
             time.sleep(60)
@@ -406,7 +409,7 @@ def main() -> None:
 def tidy() -> None:
     """What a server does that ends by a signal and not with its input."""
     with open(VALUES["tidies"], "w") as file:
-        file.write("tidy")
+        file.write("tidy, while its input was open" if has_input else "tidy")
     os._exit(0)
 
 

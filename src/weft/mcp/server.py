@@ -428,15 +428,20 @@ class _Life:
                 await self.connection.end()
 
     async def end_program(self) -> None:
-        """End the program: its input first, for many remove temporary files then.  Shielded."""
+        """End the program: its input first, for many remove temporary files then.  Shielded.
+
+        One that never was ready has none, and looks at its input only when it is: a short run would
+        have to wait for its start.
+        """
         program, self.program = self.program, None
         if program is None:
             return
         with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(STOP_SECONDS):
-                with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    await program.end_input()
-                await program.wait()
+            if self.was_ready:
+                with anyio.move_on_after(STOP_SECONDS):
+                    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        await program.end_input()
+                    await program.wait()
             if program.exit_code is None:
                 program.ask_to_end()
                 await program.ends_within(STOP_SECONDS)
