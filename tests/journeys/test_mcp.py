@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from tests.support.loopback_server import serving
@@ -18,7 +20,14 @@ from tests.support.mcp_servers import PATIENCE, SCRIPT, entry
 from tests.support.world import World, facts, request_lines, running, until
 from weft.api.session import Session
 from weft.app import App
-from weft.events import PermissionRequest, QuestionAsked, SystemNote, ToolExecuting
+from weft.errors import NoPendingRequest
+from weft.events import (
+    PermissionRequest,
+    QuestionAnswered,
+    QuestionAsked,
+    SystemNote,
+    ToolExecuting,
+)
 from weft.providers import ModelRequest
 from weft.providers.schema import as_object
 from weft.providers.script import CallTool, Stall
@@ -595,6 +604,29 @@ async def test_what_a_server_asks_is_a_question_of_the_session(world: World) -> 
             question = await until(session, QuestionAsked)
             assert question.question == "The MCP server scripted asks: Which one?\ncolor"
             await session.answer_question(question.request_id, "green")
+    assert '"content": {"color": "green"}' in results(model)[0]
+
+
+async def test_a_question_that_the_server_takes_back_waits_for_the_user_no_longer(
+    world: World,
+) -> None:
+    sign = world.base / "sign"
+    os.mkfifo(sign)
+    configure(world, scripted=entry(f"takes_back={sign}", sandbox="off"))
+    await listed(world)
+    model = ScriptedModel([call("ask"), "done"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(permission_mode="bypass")
+        async with running(lambda: session.send_message("do it")):
+            first = await until(session, QuestionAsked)
+            await anyio.to_thread.run_sync(sign.write_text, "now")
+            second = await until(session, QuestionAsked, after=first.seq)
+            with pytest.raises(NoPendingRequest):
+                await session.answer_question(first.request_id, "too late")
+            await session.answer_question(second.request_id, "green")
+        told = [each.answer for each in await facts(session, QuestionAnswered)]
+    assert told == ["", "green"]
+    assert "too late" not in results(model)[0]
     assert '"content": {"color": "green"}' in results(model)[0]
 
 
