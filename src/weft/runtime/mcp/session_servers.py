@@ -295,9 +295,12 @@ class SessionServers(ToolIndex):
     async def _start_all(self) -> None:
         for server in list(self._servers.values()):
             try:
-                (await server.running()).start()
+                running = await server.running()
             except FinalToolError:
                 continue  # the first call says it
+            # One inside the program that drives us was asked before the request already.
+            if not (server.configured.is_inside and running.state == "failed"):
+                running.start()
 
 
 def _named_in_note(names: list[str]) -> str:
