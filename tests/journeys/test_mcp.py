@@ -105,9 +105,14 @@ async def test_servers_are_started_when_the_first_request_is_on_its_way(world: W
     configure(world, scripted=entry())
     states: list[str] = []
 
+    def state() -> str:
+        servers = app.mcp_servers
+        assert servers is not None
+        return servers.status()[0].state
+
     class Watched(ScriptedModel):
         def stream(self, request: ModelRequest) -> Any:
-            states.extend(each.state for each in app.mcp_servers.status())
+            states.append(state())
             return super().stream(request)
 
     model = Watched([Stall(gate="g")])
@@ -116,7 +121,7 @@ async def test_servers_are_started_when_the_first_request_is_on_its_way(world: W
         async with running(lambda: session.send_message("go")):
             await model.gate("g").reached.wait()
             with anyio.fail_after(PATIENCE):
-                while app.mcp_servers.status()[0].state != "ready":
+                while state() != "ready":
                     await anyio.lowlevel.checkpoint()
             assert states == ["not started"]
             await session.abort()
