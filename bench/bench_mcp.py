@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import msgspec
@@ -25,15 +25,21 @@ from weft.mcp.tool_search import ToolCallTool, ToolSearchTool
 RUNS = 7
 CALLS = 500
 TOOLS = 106
+IDLE = 10
 PROBE_SECONDS = 0.002
 _FIRST = """
-import os, sys, time, anyio, weft
+import gc, os, sys, time, anyio, weft
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
+class Timed(ScriptedModel):
+    def stream(self, request):
+        if not self.request_count:
+            print(time.perf_counter() - self.wall, time.process_time() - self.cpu, flush=True)
+        return super().stream(request)
 async def main():
     home, learns = sys.argv[1], sys.argv[2] == "learn"
     search = [CallTool(name="tool_search", args={"query": "*"})]
-    model = ScriptedModel([search, "done"] if learns else ["done"])
+    model = Timed([search, "done"] if learns else ["done"])
     environ = {"HOME": home, "WEFT_HOME": home, "PATH": os.environ["PATH"]}
     environ["WEFT_REPO_INDEX"] = "off"
     config = {"model.default": "scripted:script", "lsp.enabled": False}
@@ -42,11 +48,13 @@ async def main():
     os.makedirs(home + "/project", exist_ok=True)
     async with weft.open(home + "/project", "memory", config, environ=environ,
                          providers=providers, mcp_config=given) as app:
-        wall, cpu = time.perf_counter(), time.process_time()
+        model.wall, model.cpu = time.perf_counter(), time.process_time()
         mode = "bypass" if learns else "default"
         session = await app.sessions.start_session(permission_mode=mode)
         await session.send_message("go")
-        print(time.perf_counter() - wall, time.process_time() - cpu, flush=True)
+        gc.collect()
+        with open("/proc/self/statm") as file:
+            print(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, flush=True)
         os._exit(0)
 anyio.run(main)
 """
@@ -55,12 +63,12 @@ anyio.run(main)
 def run() -> list[Row]:
     """All rows."""
     with tempfile.TemporaryDirectory() as home:
-        rows = _first_requests(home)
+        rows = [*_first_requests(home), _idle_servers(home)]
     return [*rows, *anyio.run(_server_rows), _prompt_row()]
 
 
 def _first_requests(home: str) -> list[Row]:
-    """A turn of one request, from the start of the session, in a process of its own."""
+    """From the start of a session to its first request, in a process of its own."""
     four = {f"s{number}": _entry() for number in range(4)}
     known = {f"k{number}": _entry() for number in range(4)}
     cases = {
@@ -72,7 +80,7 @@ def _first_requests(home: str) -> list[Row]:
     }
     given = {name: _given(servers) for name, servers in cases.items()}
     _turn(home, *given["4 that are known"], mode="learn")
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
+    found: dict[str, list[_Turn]] = {name: [] for name in cases}
     # In turns: what else the machine does then falls on all of them.
     for _ in range(RUNS):
         for name, words in given.items():
@@ -86,6 +94,14 @@ def _first_requests(home: str) -> list[Row]:
     return rows
 
 
+def _idle_servers(home: str) -> Row:
+    """What our process has in memory for servers that run and do nothing."""
+    many = {f"i{number}": _entry() for number in range(IDLE)}
+    without = median(_turn(home).megabytes for _ in range(3))
+    beside = median(_turn(home, *_given(many), mode="learn").megabytes for _ in range(3))
+    return Row(f"{IDLE} idle servers", beside - without, "MB", floor=without, limit=15.0)
+
+
 def _given(servers: dict[str, Any]) -> list[str]:
     return [json.dumps({"mcpServers": servers})] if servers else []
 
@@ -95,11 +111,17 @@ def _entry(*traps: str) -> dict[str, Any]:
     return {"command": program, "args": args}
 
 
-def _turn(home: str, *given: str, mode: str = "use") -> tuple[float, float]:
+class _Turn(NamedTuple):
+    wall: float
+    cpu: float
+    megabytes: float
+    """In memory at its end."""
+
+
+def _turn(home: str, *given: str, mode: str = "use") -> _Turn:
     argv = [sys.executable, "-c", _FIRST, home, mode, *given]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    wall, cpu = map(float, done.stdout.split())
-    return wall, cpu
+    return _Turn(*map(float, done.stdout.split()))
 
 
 async def _server_rows() -> list[Row]:

@@ -19,6 +19,7 @@ ANYWHERE = {
     "data_tables",
     "text_cache",
     "deferred_modules",
+    "request_sign",
     "sha256",
     "version",
 }

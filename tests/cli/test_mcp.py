@@ -202,6 +202,8 @@ def test_what_four_agents_have_means_the_same_here(weft: WeftProgram) -> None:
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
+    shown = weft.run("mcp", "import", "codex").stderr
+    assert "guarded: it would be left out: its key 'disabled_tools' is not supported" in shown
     told = {
         source: weft.run("mcp", "import", source, "--yes").stderr
         for source in ("codex", "vscode", "opencode", "claude")

@@ -4,6 +4,7 @@ the same lines, judged like every other tool."""
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -238,16 +239,15 @@ def test_what_the_program_brings_is_not_read_from_a_plain_stream_of_prompts(
 
 # --- what servers ask ----------------------------------------------------------------------------
 
-ASKING = json.dumps({"mcpServers": {"asking": entry(sandbox="off")}})
 
-
-def asking_driver(weft: WeftProgram, tool: str, *flags: str) -> SdkDriver:
+def asking_driver(weft: WeftProgram, tool: str, *flags: str, trap: str = "") -> SdkDriver:
     """A program that is driven with a server of ours, whose tool asks the user."""
     name = f"mcp__asking__{tool}"
+    config = json.dumps({"mcpServers": {"asking": entry(trap, sandbox="off")}})
     found = call("tool_search", query=tool)
     made = {"do": "call", "name": "tool_call", "args": {"name": name, "arguments": {}}}
     model = weft.script([found], [made], "Done.")
-    driver = SdkDriver(weft, "-m", model, "--mcp-config", ASKING, "--allowedTools", name, *flags)
+    driver = SdkDriver(weft, "-m", model, "--mcp-config", config, "--allowedTools", name, *flags)
     assert driver.initialize()["subtype"] == "success"
     driver.send(user("ask"))
     return driver
@@ -311,3 +311,19 @@ def test_an_interrupt_withdraws_what_a_server_asks(weft: WeftProgram) -> None:
     withdrawn = [each for each in told if each["type"] == "control_cancel_request"]
     assert [each["request_id"] for each in withdrawn] == [asked["request_id"]]
     driver.end()
+
+
+def test_what_a_server_takes_back_is_withdrawn_from_the_program(weft: WeftProgram) -> None:
+    sign = weft.home / "sign"
+    os.mkfifo(sign)
+    driver = asking_driver(weft, "ask", trap=f"takes_back={sign}")
+    first = driver.asked("elicitation")
+    sign.write_text("now")
+    assert driver.until("control_cancel_request")[-1]["request_id"] == first["request_id"]
+    second = driver.asked("elicitation")
+    driver.send(answer(first, action="accept", content={"color": "too late"}))
+    driver.send(answer(second, action="accept", content={"color": "green"}))
+    told = told_of_call(driver)
+    assert "green" in told
+    assert "too late" not in told
+    assert driver.end() == 0

@@ -22,6 +22,7 @@ from tests.support.http_exchange import (
 from tests.support.loopback_server import Handler, LoopbackConnection, serving
 from tests.support.tunnel_proxy import tunnel_to
 from weft.errors import ProviderUnavailable, UsageError
+from weft.request_sign import REQUEST_SENT
 from weft.transport import HttpClient, HttpRequest, HttpTimeouts, ProxySettings
 
 pytestmark = pytest.mark.anyio
@@ -42,6 +43,23 @@ async def test_a_request_goes_out_whole_and_the_reply_comes_back() -> None:
     assert asked.headers["x-key"] == "k"
     assert asked.headers["host"] == f"127.0.0.1:{server.port}"
     assert asked.headers["accept-encoding"] == "identity"
+
+
+async def test_a_caller_learns_that_its_request_has_left_before_there_is_an_answer() -> None:
+    sent = anyio.Event()
+
+    async def answers_then(line: LoopbackConnection) -> None:
+        await line.request()
+        await sent.wait()
+        await line.reply(b"ok")
+
+    told = REQUEST_SENT.set(sent.set)
+    async with client_and_server(answers_then) as (client, server):
+        assert not sent.is_set()
+        with anyio.fail_after(5):
+            async with client.send(HttpRequest(url=server.url)) as reply:
+                assert await body_of(reply) == b"ok"
+    REQUEST_SENT.reset(told)
 
 
 async def test_a_get_has_no_body_and_no_length() -> None:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from tests.support.loopback_server import serving
 from tests.support.mcp_http_server import ScriptedHttpServer
-from tests.support.mcp_servers import SCRIPT, entry
+from tests.support.mcp_servers import PATIENCE, SCRIPT, entry
 from tests.support.world import World, facts, request_lines, running, until
 from weft.api.session import Session
 from weft.app import App
-from weft.events import PermissionRequest, QuestionAsked, SystemNote, ToolExecuting
+from weft.errors import NoPendingRequest
+from weft.events import (
+    PermissionRequest,
+    QuestionAnswered,
+    QuestionAsked,
+    SystemNote,
+    ToolExecuting,
+)
+from weft.providers import ModelRequest
 from weft.providers.schema import as_object
-from weft.providers.script import CallTool
+from weft.providers.script import CallTool, Stall
 from weft.providers.scripted import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -87,6 +99,32 @@ async def test_the_tool_of_a_server_that_was_never_started_is_found_in_the_first
         "\\n", "\n"
     )
     assert results(model)[1].endswith("echo: hello")
+
+
+async def test_servers_are_started_when_the_first_request_is_on_its_way(world: World) -> None:
+    configure(world, scripted=entry())
+    states: list[str] = []
+
+    def state() -> str:
+        servers = app.mcp_servers
+        assert servers is not None
+        return servers.status()[0].state
+
+    class Watched(ScriptedModel):
+        def stream(self, request: ModelRequest) -> Any:
+            states.append(state())
+            return super().stream(request)
+
+    model = Watched([Stall(gate="g")])
+    async with world.open(model, config=SANDBOX) as app:
+        session = await app.sessions.start_session()
+        async with running(lambda: session.send_message("go")):
+            await model.gate("g").reached.wait()
+            with anyio.fail_after(PATIENCE):
+                while state() != "ready":
+                    await anyio.lowlevel.checkpoint()
+            assert states == ["not started"]
+            await session.abort()
 
 
 async def allow_all(session: Session, wanted: int) -> list[PermissionRequest]:
@@ -571,6 +609,29 @@ async def test_what_a_server_asks_is_a_question_of_the_session(world: World) -> 
             question = await until(session, QuestionAsked)
             assert question.question == "The MCP server scripted asks: Which one?\ncolor"
             await session.answer_question(question.request_id, "green")
+    assert '"content": {"color": "green"}' in results(model)[0]
+
+
+async def test_a_question_that_the_server_takes_back_waits_for_the_user_no_longer(
+    world: World,
+) -> None:
+    sign = world.base / "sign"
+    os.mkfifo(sign)
+    configure(world, scripted=entry(f"takes_back={sign}", sandbox="off"))
+    await listed(world)
+    model = ScriptedModel([call("ask"), "done"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(permission_mode="bypass")
+        async with running(lambda: session.send_message("do it")):
+            first = await until(session, QuestionAsked)
+            await anyio.to_thread.run_sync(sign.write_text, "now")
+            second = await until(session, QuestionAsked, after=first.seq)
+            with pytest.raises(NoPendingRequest):
+                await session.answer_question(first.request_id, "too late")
+            await session.answer_question(second.request_id, "green")
+        told = [each.answer for each in await facts(session, QuestionAnswered)]
+    assert told == ["", "green"]
+    assert "too late" not in results(model)[0]
     assert '"content": {"color": "green"}' in results(model)[0]
 
 

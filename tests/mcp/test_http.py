@@ -160,6 +160,16 @@ async def test_a_question_of_the_server_reaches_the_user_and_the_answer_the_serv
     assert b"blue" in bytes(raw)
 
 
+async def test_a_question_that_the_server_takes_back_is_not_answered() -> None:
+    async def ask(question: UserQuestion) -> str | None:
+        return "blue"
+
+    scripted = ScriptedHttpServer("takes_back")
+    async with http_served(scripted) as (server, _):
+        await server.call("ask", {}, terms(ask=ask), start_seconds=PATIENCE)
+    assert [each["id"] for each in scripted.answers] == [78]
+
+
 async def test_where_no_one_can_be_asked_the_question_is_declined() -> None:
     async with http_served(ScriptedHttpServer()) as (server, _):
         raw = await server.call("ask", {}, terms(), start_seconds=PATIENCE)

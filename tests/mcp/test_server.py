@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
+from contextlib import suppress
+from pathlib import Path
 
 import anyio
+import anyio.lowlevel
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -210,6 +215,19 @@ async def test_parts_that_are_no_text_are_named_and_nothing_is_hidden_in_text() 
     assert outcome.data == {"server": "scripted", "structured": {"n": 1}}
 
 
+async def test_what_a_result_has_beside_its_text_is_told_where_that_is_all_there_is() -> None:
+    for written, data in ((b'{"n" : 1}', {"n": 1}), (b"[1, 2]", None), (b"null", None)):
+        raw = msgspec.Raw(b'{"content": [], "structuredContent": ' + written + b"}")
+        outcome = await outcome_of(raw, "s")
+        shown = "(no text)" if written == b"null" else written.decode().replace(" ", "")
+        assert outcome.text.endswith(f"\n{shown}")
+        assert outcome.data.get("structured") == data
+    many = b"[" + b",".join([b'{"b": 1}'] * 100_000) + b"]"
+    outcome = await outcome_of(msgspec.Raw(b'{"structuredContent": ' + many + b"}"), "s")
+    assert outcome.data == {"server": "s"}
+    assert outcome.full_text == many
+
+
 async def test_a_picture_is_one() -> None:
     async with served() as server:
         outcome = await called(server, "image")
@@ -299,6 +317,28 @@ async def test_nobody_is_asked_for_a_secret_and_without_a_user_the_answer_is_no(
             assert '{"action": "decline"}' in (await outcome_of(raw, "scripted")).text
 
 
+async def test_a_question_that_the_server_takes_back_is_withdrawn_and_not_answered() -> None:
+    asked: list[str] = []
+
+    async with served("takes_back") as server:
+
+        async def answer(question: UserQuestion) -> str:
+            asked.append(question.text)
+            if len(asked) == 1:
+                with suppress(FinalToolError):
+                    await called(server, text="take it back")
+                return "too late"
+            return "green"
+
+        raw = await server.call("ask", {}, terms(ask=answer), start_seconds=PATIENCE)
+        outcome = await outcome_of(raw, "scripted")
+    answers = json.loads(outcome.text.rpartition("\n")[2])
+    assert [(each["id"], each["result"]["content"]["color"]) for each in answers] == [
+        (70_001, "green")
+    ]
+    assert len(asked) == 2
+
+
 async def test_a_question_does_not_count_as_time_of_the_call() -> None:
     async def answer(question: UserQuestion) -> str:
         await anyio.sleep(0.3)
@@ -311,7 +351,8 @@ async def test_a_question_does_not_count_as_time_of_the_call() -> None:
         assert "blue" in (await outcome_of(raw, "scripted")).text
 
 
-async def test_a_server_that_asks_without_an_end_is_answered_no() -> None:
+@pytest.mark.parametrize("trap", ["old", "modern"])
+async def test_a_server_that_asks_without_an_end_is_answered_no(trap: str) -> None:
     asked = 0
     is_asking = False
 
@@ -324,7 +365,7 @@ async def test_a_server_that_asks_without_an_end_is_answered_no() -> None:
         asked += 1
         return "green"
 
-    async with served("ask_many=2000") as server:
+    async with served("ask_many=2000", trap) as server:
         raw = await server.call("ask", {}, terms(ask=answer), start_seconds=PATIENCE)
         outcome = await outcome_of(raw, "scripted")
         assert (outcome.text.count("accept"), asked) == (MOST_QUESTIONS, MOST_QUESTIONS)
@@ -343,6 +384,24 @@ async def test_a_storm_of_progress_is_told_now_and_then_and_without_control_char
 
 
 # --- ends ----------------------------------------------------------------------------------
+
+
+async def test_a_server_that_never_was_ready_is_asked_to_end_at_once(tmp_path: Path) -> None:
+    place = tmp_path / "tidied"
+    async with served("hang", f"tidies={place}") as server:
+        with pytest.raises(RetryableToolError, match="still starting"):
+            await server.must_be_ready(0.05)
+        # It has begun to read: what ends it is a signal that it takes.
+        while server.pid is None or not _takes_sigterm(server.pid):
+            await anyio.lowlevel.checkpoint()
+        await server.stop("")
+    assert place.read_text() == "tidy, while its input was open"
+
+
+def _takes_sigterm(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1))
 
 
 async def test_a_server_that_does_not_end_is_killed_and_the_next_use_starts_another() -> None:

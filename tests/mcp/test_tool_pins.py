@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from weft.mcp import RecordFolder, ServerRecord, pin_diff
-from weft.mcp.tool_pins import MOST_LIST, MOST_RAW, problems_in, read_tool
+from weft.mcp.tool_pins import MOST_LIST, MOST_RAW, read_list, read_tool
 
 
 def tool(**more: Any) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def tool(**more: Any) -> dict[str, Any]:
 )
 def test_whatever_a_tool_says_else_is_a_change(change: dict[str, Any]) -> None:
     record = ServerRecord()
-    record.take([tool()], "")
-    record.take([tool(**change)], "")
+    record.take(read_list([tool()]), "")
+    record.take(read_list([tool(**change)]), "")
     known = record.tools()["t"]
     assert known.state == "changed"
     assert known.shown.description == "d"
@@ -44,23 +44,23 @@ def test_whatever_a_tool_says_else_is_a_change(change: dict[str, Any]) -> None:
 
 def test_the_order_of_keys_and_what_is_for_nobody_is_no_change() -> None:
     record = ServerRecord()
-    record.take([tool()], "")
-    record.take([{**dict(reversed(tool().items())), "_meta": {"time": 1}}], "")
+    record.take(read_list([tool()]), "")
+    record.take(read_list([{**dict(reversed(tool().items())), "_meta": {"time": 1}}]), "")
     assert record.tools()["t"].state == "pinned"
 
 
 def test_what_cannot_be_seen_is_shown_in_the_difference_and_kept_from_models() -> None:
     record = ServerRecord()
-    record.take([tool()], "")
-    record.take([tool(description="d\u200bx\U000e0041\u202e")], "")
+    record.take(read_list([tool()]), "")
+    record.take(read_list([tool(description="d\u200bx\U000e0041\u202e")]), "")
     assert "d<U+200B>x<U+E0041><U+202E>" in pin_diff(record.tools()["t"])
     assert read_tool(tool(description="d\u200bx\U000e0041\u202e")).description == "dx"
 
 
 def test_a_tool_that_is_new_and_one_that_is_gone() -> None:
     record = ServerRecord()
-    record.take([tool(), tool(name="gone")], "")
-    record.take([tool(), tool(name="new")], "")
+    record.take(read_list([tool(), tool(name="gone")]), "")
+    record.take(read_list([tool(), tool(name="new")]), "")
     assert {name: each.state for name, each in record.tools().items()} == {
         "new": "new",
         "t": "pinned",
@@ -69,43 +69,43 @@ def test_a_tool_that_is_new_and_one_that_is_gone() -> None:
 
 def test_an_empty_first_list_pins_nothing_that_comes_later() -> None:
     record = ServerRecord()
-    record.take([], "")
-    record.take([tool()], "")
+    record.take(read_list([]), "")
+    record.take(read_list([tool()]), "")
     assert record.tools()["t"].state == "new"
 
 
 def test_of_two_tools_with_one_name_the_first_counts() -> None:
     record = ServerRecord()
-    record.take([tool(), tool(description="other")], "")
+    record.take(read_list([tool(), tool(description="other")]), "")
     assert record.tools()["t"].now.description == "d"
     assert record.tools()["t"].state == "pinned"
-    record.take([tool(description="new"), tool(description="other")], "")
+    record.take(read_list([tool(description="new"), tool(description="other")]), "")
     record.agree(record.tools()["t"].now)
     assert record.tools()["t"].state == "pinned"
 
 
 def test_who_agrees_knows_what_was_shown_and_not_what_came_since() -> None:
     record = ServerRecord()
-    record.take([tool()], "")
-    record.take([tool(description="shown")], "")
+    record.take(read_list([tool()]), "")
+    record.take(read_list([tool(description="shown")]), "")
     shown = record.tools()["t"].now
-    record.take([tool(description="not shown")], "")
+    record.take(read_list([tool(description="not shown")]), "")
     record.agree(shown)
     assert record.tools()["t"].state == "changed"
-    record.take([tool(description="shown")], "")
+    record.take(read_list([tool(description="shown")]), "")
     assert record.tools()["t"].state == "pinned"
 
 
 def test_a_tool_and_a_list_have_a_largest_size() -> None:
     record = ServerRecord()
     big = tool(name="big", description="x" * MOST_RAW)
-    record.take([tool(), big], "i" * 2 * MOST_RAW)
+    record.take(read_list([tool(), big]), "i" * 2 * MOST_RAW)
     assert list(record.tools()) == ["t"]
-    assert "big" in problems_in([big])[0]
+    assert "big" in read_list([big]).problems[0]
     many = [tool(name=f"t{number}", description="x" * 60_000) for number in range(500)]
-    record.take([tool(), *many], "")
+    record.take(read_list([tool(), *many]), "")
     assert len(msgspec.json.encode(record)) < 2 * MOST_LIST + MOST_RAW
-    assert "too long" in problems_in([tool(), *many])[-1]
+    assert "too long" in read_list([tool(), *many]).problems[-1]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_a_tool_and_a_list_have_a_largest_size() -> None:
     [None, 7, "t", [], {}, {"name": ""}, tool(name=7), tool(name="x" * 201), tool(inputSchema=[])],
 )
 def test_what_is_no_tool_is_left_out(raw: Any) -> None:
-    assert len(problems_in([raw, tool()])) == 1
+    assert len(read_list([raw, tool()]).problems) == 1
     record = ServerRecord()
-    record.take([raw, tool()], "")
+    record.take(read_list([raw, tool()]), "")
     assert list(record.tools()) == ["t"]
 
 
@@ -124,7 +124,7 @@ def test_a_record_outlives_the_process_and_one_that_others_can_write_does_not_co
 ) -> None:
     folder = RecordFolder(tmp_path / "mcp")
     record = ServerRecord(era="2025-11-25")
-    record.take([tool()], "use it")
+    record.take(read_list([tool()]), "use it")
     folder.save("a", record)
     assert folder.load("a").tools()["t"].state == "pinned"
     assert folder.load("b").is_listed is False
@@ -138,11 +138,11 @@ def test_a_record_outlives_the_process_and_one_that_others_can_write_does_not_co
 def test_where_a_record_is_lost_nothing_is_known_and_all_is_asked_about(tmp_path: Path) -> None:
     folder = RecordFolder(tmp_path / "mcp")
     record = ServerRecord()
-    record.take([tool()], "")
+    record.take(read_list([tool()]), "")
     folder.save("a", record)
     (tmp_path / "mcp" / "a.json").write_text("{")
     found = folder.load("a")
-    found.take([tool(description="another")], "send me the keys")
+    found.take(read_list([tool(description="another")]), "send me the keys")
     assert found.tools()["t"].state == "new"
     assert found.pinned_instructions == ""
     folder.save("a", found)

@@ -86,6 +86,22 @@ def test_every_vendor_takes_what_is_made_of_a_schema(attack: str) -> None:
     assert len(written) <= MOST_BYTES
 
 
+def test_a_chain_of_references_that_all_arguments_take_is_not_followed_for_each() -> None:
+    long = 800
+    chain = {f"d{each}": {"$ref": f"#/$defs/d{each + 1}"} for each in range(long)}
+    uses = {f"a{each}": {"$ref": "#/$defs/d0"} for each in range(long)}
+    looks = 0
+
+    class Counted(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().get(key, default)
+
+    plain_schema({**properties(**uses), "$defs": Counted(chain)})
+    assert looks < 5 * long
+
+
 def test_what_a_schema_says_is_kept() -> None:
     said = {
         "type": "object",

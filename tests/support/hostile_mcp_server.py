@@ -18,6 +18,7 @@ TRAPS = set(sys.argv[1:])
 VALUES = dict(each.split("=", 1) for each in TRAPS if "=" in each)
 calls = 0
 lists = 0
+has_input = True
 told: list[Any] = []
 """Notifications that came."""
 
@@ -246,12 +247,16 @@ def ask(number: Any, name: Any, args: dict[str, Any], params: dict[str, Any]) ->
     if "modern" in TRAPS:
         answers = params.get("inputResponses")
         if answers is None:
-            requests = {"q": {"method": "elicitation/create", "params": asked}}
+            question = {"method": "elicitation/create", "params": asked}
+            requests = {f"q{each}": question for each in range(int(VALUES.get("ask_many", 1)))}
             end = {"resultType": "input_required", "inputRequests": requests, "requestState": "s1"}
             send({"id": number, "result": end})
             return
-        said = [answers["q"], params.get("requestState")]
+        said = [*answers.values(), params.get("requestState")]
         send({"id": number, "result": text(json.dumps(said))})
+        return
+    if "takes_back" in TRAPS or "takes_back" in VALUES:
+        send({"id": number, "result": text(json.dumps(ask_and_take_back(asked)))})
         return
     many = int(VALUES.get("ask_many", 1))
     for each in range(many):
@@ -267,6 +272,33 @@ def ask(number: Any, name: Any, args: dict[str, Any], params: dict[str, Any]) ->
             return
         if message.get("method") == "notifications/cancelled":
             return
+
+
+def ask_and_take_back(asked: dict[str, Any]) -> list[Any]:
+    """Ask, take it back when another call comes, or when something is written to a pipe that has a
+    name, and ask again; what came back for both."""
+    first, second, seen = 70_000, 70_001, 70_002
+    withdrawn = {"requestId": first, "reason": "not needed any more"}
+    answers = []
+    send({"id": first, "method": "elicitation/create", "params": asked})
+    if "takes_back" in VALUES:
+        with open(VALUES["takes_back"]) as sign:
+            sign.read()
+        send({"method": "notifications/cancelled", "params": withdrawn})
+        send({"id": seen, "method": "ping"})
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        if message.get("method") == "tools/call":
+            send({"method": "notifications/cancelled", "params": withdrawn})
+            send({"id": message["id"], "result": text("taken back")})
+            send({"id": seen, "method": "ping"})
+        elif message.get("id") == seen:
+            send({"id": second, "method": "elicitation/create", "params": asked})
+        elif message.get("id") in (first, second):
+            answers.append(message)
+            if message["id"] == second:
+                break
+    return answers
 
 
 def answers_of_the_client() -> list[Any]:
@@ -367,6 +399,8 @@ def main() -> None:
                 told.append([method, params])
             case _ if number is not None and "method" in message:
                 send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
+    global has_input
+    has_input = False
     if "stays" in TRAPS or "tidies" in VALUES:
         while True:
             time.sleep(60)
@@ -375,7 +409,7 @@ def main() -> None:
 def tidy() -> None:
     """What a server does that ends by a signal and not with its input."""
     with open(VALUES["tidies"], "w") as file:
-        file.write("tidy")
+        file.write("tidy, while its input was open" if has_input else "tidy")
     os._exit(0)
 
 

@@ -241,7 +241,12 @@ class ScriptedHttpServer:
             "params": {"message": "Which color?", "requestedSchema": schema},
         }
         await line.start_events()
-        await line.chunk(b"data: " + json.dumps(asked).encode() + b"\n\n")
+        sent = [json.dumps(asked).encode()]
+        if "takes_back" in self.traps:
+            sent.append(notification("notifications/cancelled", {"requestId": 77}))
+            sent.append(json.dumps({**asked, "id": 78}).encode())
+        # At once, so that the first is taken back before anyone answers it.
+        await line.chunk(b"".join(b"data: %b\n\n" % each for each in sent))
         await self.answered.wait()
         said = text(json.dumps(self.answers[-1]["result"]))
         await line.chunk(b"data: " + result(number, said) + b"\n\n")

@@ -5,10 +5,11 @@ Knows no protocol that is spoken in it: language servers and MCP servers are spo
 
 from weft.jsonrpc.frames import FrameDecoder, FramingError, framed
 from weft.jsonrpc.lines import TOO_LONG, LineDecoder, line_framed
-from weft.jsonrpc.peer import ErrorAnswer, JsonRpcPeer, PeerClosed, UnknownMethod
+from weft.jsonrpc.peer import CancelNotice, ErrorAnswer, JsonRpcPeer, PeerClosed, UnknownMethod
 
 __all__ = [
     "TOO_LONG",
+    "CancelNotice",
     "ErrorAnswer",
     "FrameDecoder",
     "FramingError",

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+import anyio
 import msgspec
 
 from weft.errors import WeftError
@@ -71,9 +72,23 @@ class MessageDecoder(Protocol):
         ...
 
 
-def lsp_cancel(number: int) -> dict[str, Any]:
-    """How a language server is told that nobody waits for an answer any more."""
-    return {"method": "$/cancelRequest", "params": {"id": number}}
+class CancelNotice(msgspec.Struct, frozen=True):
+    """How either end tells the other that nobody waits for an answer any more."""
+
+    method: str
+    key: str
+    """Of its parameters, the one that names the request."""
+    reason: str = ""
+
+    def of(self, number: int) -> dict[str, Any]:
+        """The message that gives up a request of ours."""
+        params: dict[str, Any] = {self.key: number}
+        if self.reason:
+            params["reason"] = self.reason
+        return {"method": self.method, "params": params}
+
+
+LSP_CANCEL: Final = CancelNotice("$/cancelRequest", "id")
 
 
 class JsonRpcPeer:
@@ -85,21 +100,24 @@ class JsonRpcPeer:
         *,
         decoder: MessageDecoder | None = None,
         encode: Callable[[bytes], bytes] = framed,
-        cancelled: Callable[[int], dict[str, Any]] = lsp_cancel,
+        cancel: CancelNotice = LSP_CANCEL,
         start_task: StartTask | None = None,
     ) -> None:
         """`handlers` answer what the other end asks or tells, by method.
 
         They run as the message comes in and must not take long; where there is a `start_task`, they
         may return an awaitable, whose result is the answer.  `decoder` and `encode` are the
-        framing, by headers where none is given; `cancelled` tells the other end that nobody waits.
+        framing, by headers where none is given; `cancel` is how either end says that nobody waits:
+        what is awaited for an answer then ends, and no answer is sent.
         """
         self._handlers = handlers
         self._decoder = decoder or FrameDecoder()
         self._encode = encode
-        self._cancelled = cancelled
+        self._cancel = cancel
         self._start_task = start_task
         self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
+        self._answering: dict[int | str | None, anyio.CancelScope] = {}
+        """By the number that the other end gave its request, what is awaited for the answer."""
         self._last_id = 0
         self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
         self._outbox_bytes = 0
@@ -149,7 +167,7 @@ class JsonRpcPeer:
 
     def _give_up(self, number: int) -> None:
         if not self._closed:
-            self._send(self._cancelled(number))
+            self._send(self._cancel.of(number))
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._closed:
@@ -217,6 +235,8 @@ class JsonRpcPeer:
                 answer.set_exception(ErrorAnswer(error.code, error.message, error.data))
 
     def _take_notification(self, message: _Message) -> None:
+        if message.method == self._cancel.method:
+            self._take_back(message.params)
         handler = self._handlers.get(message.method)
         if handler is None:
             return
@@ -224,6 +244,16 @@ class JsonRpcPeer:
             handler(message.params)
         except Exception as error:
             logger.warning("%s could not be taken in: %s", message.method, error)
+
+    def _take_back(self, params: msgspec.Raw) -> None:
+        try:
+            named = msgspec.json.decode(params, type=dict[str, Any]).get(self._cancel.key)
+        except Exception as error:  # as in `feed`
+            logger.warning("%s could not be taken in: %s", self._cancel.method, error)
+            return
+        scope = self._answering.get(named) if isinstance(named, int | str) else None
+        if scope is not None:
+            scope.cancel()
 
     def _take_request(self, message: _Message) -> None:
         # Every request gets an answer: a server may wait for one before it does anything else.
@@ -239,14 +269,24 @@ class JsonRpcPeer:
             self._send({"id": message.id, "result": result})
             return
         assert self._start_task is not None, "a handler that waits needs a task"
-        self._start_task(lambda: self._answer_later(message, result))
+        # Here, because it may be taken back before the task runs.
+        scope = self._answering[message.id] = anyio.CancelScope()
+        self._start_task(lambda: self._answer_later(message, result, scope))
 
-    async def _answer_later(self, message: _Message, result: Awaitable[Any]) -> None:
+    async def _answer_later(
+        self, message: _Message, result: Awaitable[Any], scope: anyio.CancelScope
+    ) -> None:
+        answer: dict[str, Any] | None = None
         try:
-            answer = {"result": await result}
+            with scope:
+                answer = {"result": await result}
         except Exception as error:
             answer = _error_of(message.method, error)
-        if not self._closed:
+        finally:
+            if self._answering.get(message.id) is scope:
+                del self._answering[message.id]
+        # None: it was taken back, and the other end wants no answer any more.
+        if answer is not None and not self._closed:
             self._send({"id": message.id, **answer})
 
     # -- the end

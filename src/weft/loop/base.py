@@ -36,6 +36,7 @@ from weft.loop.hooks import TurnHooks
 from weft.messages import DraftPart, Usage
 from weft.permissions import PermissionRule, PolicyDecision, ToolAction
 from weft.providers import Model
+from weft.request_sign import do_nothing
 from weft.state import SessionState
 from weft.thinking_levels import ThinkingLevel
 from weft.tools import ChangedFile, Tool, ToolContext
@@ -430,6 +431,8 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The user's own programs that have a say in compaction; None where there are none."""
     fallback: ModelFallback | None = None
     """Models to go on with when this one cannot be reached; None where none are configured."""
+    request_sent: Callable[[], None] = do_nothing
+    """Called when a request is on its way to the model."""
 
     def room_level(self, tokens: int) -> RoomLevel:
         """How full so many tokens of conversation make the room for it."""

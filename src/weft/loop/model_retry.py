@@ -15,6 +15,7 @@ from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.base import ModelEnvironment, TurnLimits
 from weft.messages import DraftPart
 from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
+from weft.request_sign import REQUEST_SENT
 
 DRAFT_SECONDS: Final = 0.25
 """How often text in flight is kept beside the log."""
@@ -104,8 +105,23 @@ class ModelCallAttempts:
         # Set before the request is sent: a cancel in the middle of it cannot know whether the
         # vendor has begun to bill.
         self.is_out = True
+        told = REQUEST_SENT.set(self._env.request_sent)
+        try:
+            await self._stream(request)
+        finally:
+            REQUEST_SENT.reset(told)
+        _AFTER_STREAM.hit()
+        # A connection may end without an error in the middle of an answer. Only the vendor's own
+        # end marker tells a whole answer from half of one.
+        if self.builder.finished is None:
+            raise ProviderUnavailable("the model's answer broke off before it was finished")
+        return self.builder.answer(self._env.clock.now())
+
+    async def _stream(self, request: ModelRequest) -> None:
         builder, is_quiet = self.builder, self._is_quiet
         async with self._env.model.stream(request) as stream:
+            # Models that are not reached over HTTP say nothing of it themselves.
+            self._env.request_sent()
             async for event in stream:
                 if not is_quiet:
                     # Before it is added to the answer: the offset of a piece is the length of what
@@ -117,12 +133,6 @@ class ModelCallAttempts:
                     # Not retryable: a server that does not stop would do the same again, at full
                     # price.
                     raise ProviderError("the model's answer does not end; it was cut off")
-        _AFTER_STREAM.hit()
-        # A connection may end without an error in the middle of an answer. Only the vendor's own
-        # end marker tells a whole answer from half of one.
-        if builder.finished is None:
-            raise ProviderUnavailable("the model's answer broke off before it was finished")
-        return builder.answer(self._env.clock.now())
 
     def _show(self, event: StreamEvent) -> None:
         builder, journal = self.builder, self._env.journal

@@ -16,8 +16,9 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import anyio
 import anyio.abc
@@ -25,7 +26,14 @@ import msgspec
 
 from weft import faults
 from weft.actors import without_foreign_cancel
-from weft.errors import BadArguments, FinalToolError, ToolError, did_you_mean
+from weft.errors import (
+    BadArguments,
+    FinalToolError,
+    SessionStopped,
+    StoreError,
+    ToolError,
+    did_you_mean,
+)
 from weft.events import (
     CallPermission,
     Fact,
@@ -66,6 +74,8 @@ _QUESTION = FailPointPair("loop.question")
 _TOOL_STARTS = faults.point("loop.tool.before_run")
 _TOOL_ENDED = faults.point("loop.tool.after_run")
 _BETWEEN = faults.point("loop.tool.between")
+_TAKE_BACK_SECONDS: Final = 2.0
+"""How long the end of a call may wait until a question of it is closed."""
 
 
 CHANGES = 5
@@ -583,11 +593,30 @@ class ToolCallBatch:
         self._env.journal.status("awaiting_permission")
         try:
             resolved = await self._env.journal.resolution(request_id)
+        except anyio.get_cancelled_exc_class():
+            await self._take_back(request_id)
+            raise
         finally:
             self._env.journal.status("executing_tool")
         if not isinstance(resolved, QuestionAnswered):
             return None
         return self._env.redact(resolved.answer)
+
+    async def _take_back(self, request_id: RequestId) -> None:
+        """Close a question that nobody waits for any more, which would take the next answer.
+
+        Shielded.  One of a turn or a call that is over is closed by its end.
+        """
+
+        def close(state: SessionState) -> Commit:
+            is_open = request_id in state.turn.requests
+            return Commit(facts=(QuestionAnswered(request_id=request_id),) if is_open else ())
+
+        with (
+            suppress(SessionStopped, StoreError),
+            anyio.move_on_after(_TAKE_BACK_SECONDS, shield=True),
+        ):
+            await self._env.journal.commit(close)
 
     # -- waiting
 

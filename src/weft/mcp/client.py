@@ -20,6 +20,7 @@ from weft.errors import WeftError
 from weft.jsonrpc import ErrorAnswer
 from weft.mcp.connection import AnswerLost, McpConnection
 from weft.mcp.elicitation import (
+    DECLINED,
     AskProgram,
     AskUser,
     ElicitationAnswer,
@@ -129,6 +130,11 @@ class _Deadline:
         """How many there were."""
         self.one_at_a_time = anyio.Lock()
         self.heard()
+
+    def may_ask(self) -> bool:
+        """Count a question to the user; False where there were too many."""
+        self.asked += 1
+        return self.asked <= MOST_QUESTIONS
 
     def heard(self) -> None:
         """The server has said something."""
@@ -376,20 +382,22 @@ class McpClient:
             if end.kind != "input_required":
                 return raw
             with deadline.paused():
-                answers = await self._answers(end.requests or {}, deadline.terms)
+                answers = await self._answers(end.requests or {}, deadline)
             more = {"inputResponses": answers}
             if end.state is not None:
                 more["requestState"] = end.state
         raise WrongAnswer(f"asked for input more than {MOST_ROUNDS} times")
 
-    async def _answers(self, requests: dict[str, Any], terms: CallTerms) -> dict[str, Any]:
+    async def _answers(self, requests: dict[str, Any], deadline: _Deadline) -> dict[str, Any]:
         answers: dict[str, Any] = {}
         for key, request in requests.items():
             asked = request if isinstance(request, dict) else {}
             if asked.get("method") == "roots/list":
                 answers[key] = {"roots": [{"uri": f"file://{self._root}"}]}
             elif asked.get("method") == "elicitation/create":
-                answer = await self._answer(asked.get("params"), terms)
+                answer = DECLINED
+                if deadline.may_ask():
+                    answer = await self._answer(asked.get("params"), deadline.terms)
                 answers[key] = msgspec.to_builtins(answer)
             else:
                 raise WrongAnswer(f"asks for {str(asked.get('method'))[:80]!r}, which is not known")
@@ -406,8 +414,7 @@ class McpClient:
         if len(self._calls) != 1:
             return {"action": "decline"}
         deadline = next(iter(self._calls.values()))
-        deadline.asked += 1
-        if deadline.asked > MOST_QUESTIONS:
+        if not deadline.may_ask():
             return {"action": "decline"}
         answer: ElicitationAnswer | None = None
         with anyio.CancelScope() as scope:

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 
 from weft.errors import WeftError
-from weft.jsonrpc import JsonRpcPeer, LineDecoder, PeerClosed, line_framed
+from weft.jsonrpc import CancelNotice, JsonRpcPeer, LineDecoder, PeerClosed, line_framed
 from weft.workspace import PipedProgram
 
 HeaderPairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -79,10 +79,10 @@ class McpConnection(Protocol):
         ...
 
 
-def cancelled(number: int) -> dict[str, Any]:
-    """How a server is told that nobody waits for an answer any more."""
-    params = {"requestId": number, "reason": "the caller does not wait any more"}
-    return {"method": "notifications/cancelled", "params": params}
+MCP_CANCEL: Final = CancelNotice(
+    "notifications/cancelled", "requestId", "the caller does not wait any more"
+)
+"""How either end tells the other that nobody waits for an answer any more."""
 
 
 class StdioConnection(McpConnection):
@@ -102,7 +102,7 @@ class StdioConnection(McpConnection):
             handlers,
             decoder=LineDecoder(),
             encode=line_framed,
-            cancelled=cancelled,
+            cancel=MCP_CANCEL,
             start_task=start_task,
         )
         start_task(self._write)

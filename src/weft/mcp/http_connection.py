@@ -19,12 +19,12 @@ from weft.errors import ProviderUnavailable
 from weft.jsonrpc import TOO_LONG, ErrorAnswer, JsonRpcPeer, PeerClosed
 from weft.mcp.connection import (
     LONGEST,
+    MCP_CANCEL,
     AnswerLost,
     HeaderPairs,
     McpConnection,
     NeedsLogin,
     SessionGone,
-    cancelled,
 )
 from weft.mcp.http_exchange import MOST_BODY, HttpEndpoint, error_in, origin, whole_body
 from weft.mcp.param_headers import header_value
@@ -94,7 +94,11 @@ class HttpConnection(McpConnection):
         """The server has said whether it has a stream for what it tells unasked."""
         # What we tell, and what we answer, goes out in the order in which it was said.
         self._peer = JsonRpcPeer(
-            handlers, decoder=_WholeMessages(), encode=lambda data: data, start_task=start_task
+            handlers,
+            decoder=_WholeMessages(),
+            encode=lambda data: data,
+            cancel=MCP_CANCEL,
+            start_task=start_task,
         )
         self._has_stream = False
         """It may have one, and is asked for it."""
@@ -197,7 +201,7 @@ class HttpConnection(McpConnection):
     def _give_up(self, number: int) -> None:
         # A newer server takes the end of the stream for it; an older one goes on working.
         if self._version and self._version != _STATELESS and not self._over.is_set():
-            told = cancelled(number)
+            told = MCP_CANCEL.of(number)
             self.notify(told["method"], told["params"])
 
     async def _answered(
@@ -446,7 +450,7 @@ class SseConnection(McpConnection):
             handlers,
             decoder=_WholeMessages(),
             encode=lambda data: data,
-            cancelled=cancelled,
+            cancel=MCP_CANCEL,
             start_task=start_task,
         )
         start_task(self._write)

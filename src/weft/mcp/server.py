@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import msgspec
 
 from weft.actors import RestartBudget
@@ -22,7 +23,7 @@ from weft.errors import FinalToolError, RetryableToolError, ToolError, UsageErro
 from weft.jsonrpc import ErrorAnswer, PeerClosed
 from weft.mcp.client import CallTerms, CallTimeout, McpClient, WrongAnswer
 from weft.mcp.connection import AnswerLost, McpConnection, NeedsLogin, SessionGone
-from weft.mcp.tool_pins import ServerRecord, problems_in, without_hidden
+from weft.mcp.tool_pins import ServerRecord, read_list, without_hidden
 from weft.workspace import PipedProgram
 
 logger = logging.getLogger(__name__)
@@ -313,7 +314,7 @@ class McpServer:
             life.is_stale = anyio.Event()
             try:
                 listed = await life.client.list_tools()
-                self._take_list(life.client, listed, self.record.instructions)
+                await self._take_list(life.client, listed, self.record.instructions)
             except (ErrorAnswer, WrongAnswer) as error:
                 logger.info("MCP server %s does not list its tools: %s", self.name, error)
 
@@ -330,13 +331,16 @@ class McpServer:
             return _LOGIN
         self.record.era = greeting.era
         self.record.title = self._mask(without_hidden(greeting.title))
-        self._take_list(life.client, listed, without_hidden(greeting.instructions))
+        await self._take_list(life.client, listed, without_hidden(greeting.instructions))
         return ""
 
-    def _take_list(self, client: McpClient, listed: list[Any], instructions: str) -> None:
+    async def _take_list(self, client: McpClient, listed: list[Any], instructions: str) -> None:
         listed = self._masked(listed)
-        self.left_out = [*client.refused, *problems_in(listed)]
-        self.record.take(listed, self._mask(instructions))
+        # In a thread: a stranger can say what takes long to read, and all sessions would stand
+        # still meanwhile.
+        found = await anyio.to_thread.run_sync(read_list, listed)
+        self.left_out = [*client.refused, *found.problems]
+        self.record.take(found, self._mask(instructions))
         self._changed()
 
     def _masked(self, listed: list[Any]) -> list[Any]:
@@ -424,15 +428,20 @@ class _Life:
                 await self.connection.end()
 
     async def end_program(self) -> None:
-        """End the program: its input first, for many remove temporary files then.  Shielded."""
+        """End the program: its input first, for many remove temporary files then.  Shielded.
+
+        One that never was ready has none, and looks at its input only when it is: a short run would
+        have to wait for its start.
+        """
         program, self.program = self.program, None
         if program is None:
             return
         with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(STOP_SECONDS):
-                with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    await program.end_input()
-                await program.wait()
+            if self.was_ready:
+                with anyio.move_on_after(STOP_SECONDS):
+                    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        await program.end_input()
+                    await program.wait()
             if program.exit_code is None:
                 program.ask_to_end()
                 await program.ends_within(STOP_SECONDS)

@@ -33,7 +33,7 @@ MOST_SCHEMA: Final = 64 * 1024
 """Bytes of a schema; a larger one is left out."""
 MOST_RAW: Final = 256 * 1024
 """Bytes of all that a tool says of itself."""
-MOST_LIST: Final = 6 * 1024 * 1024
+MOST_LIST: Final = 2 * 1024 * 1024
 """Bytes of a list.  A record has two of them, and one that is too large to be read again would be
 no record: what it pins would be forgotten."""
 
@@ -68,7 +68,7 @@ def read_tool(raw: Any) -> ListedTool:
     """
     try:
         written = msgspec.convert(raw, _WrittenTool)
-        said = {key: value for key, value in raw.items() if key != "_meta"}
+        said = _said(raw)
         whole = canonical(said)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
         raise ValueError(str(error)) from error
@@ -87,9 +87,18 @@ def read_tool(raw: Any) -> ListedTool:
         description=without_hidden(written.description or "")[:MOST_DESCRIPTION],
         schema=_object_schema(schema),
         only_reads=hints.get("readOnlyHint") is True,
-        digest=sha256(whole).hexdigest(),
+        digest=_digest(said),
         raw=said,
     )
+
+
+def _said(raw: dict[str, Any]) -> dict[str, Any]:
+    """What a tool says of itself; what it says to programs alone may change at any time."""
+    return {key: value for key, value in raw.items() if key != "_meta"}
+
+
+def _digest(said: dict[str, Any]) -> str:
+    return sha256(canonical(said)).hexdigest()
 
 
 def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -169,81 +178,70 @@ class ServerRecord(msgspec.Struct, kw_only=True, dict=True):
     is_lost: bool = False
     """There was a record that cannot be read: what was pinned is not known, so nothing is."""
 
-    def take(self, listed: Sequence[dict[str, Any]], instructions: str) -> None:
+    def take(self, found: ReadList, instructions: str) -> None:
         """Take in a list; the first one is pinned as it is."""
         is_first = not self.is_listed and not self.is_lost
-        self.listed, self.instructions = _sorted_out(listed)[0], instructions[:MOST_RAW]
+        self.listed = found.raws
+        self.instructions = instructions[:MOST_RAW]
         self.is_listed = True
-        self._forget_read()
+        self._keep_read(found.tools)
         if is_first:
             self.agree_to_all()
 
     def agree(self, tool: ListedTool) -> None:
         """The user knows a tool as it was shown; the server may say something else by now."""
         self.pinned[tool.name] = tool.raw
-        self._forget_read()
+        self._keep_read(self._now)
 
     def agree_to_all(self) -> None:
         """The user knows the whole list as it is now."""
         # From the end: of two with one name the first counts.
         self.pinned = {str(raw["name"]): raw for raw in reversed(self.listed)}
         self.pinned_instructions = self.instructions
-        self._forget_read()
+        self._keep_read(self._now)
 
     def tools(self) -> dict[str, KnownTool]:
         """Its tools by name, sorted; of two with one name the first."""
         return dict(self._read)
 
-    def _forget_read(self) -> None:
+    def _keep_read(self, now: list[ListedTool]) -> None:
         self.__dict__.pop("_read", None)
+        self.__dict__["_now"] = now
+
+    @cached_property
+    def _now(self) -> list[ListedTool]:
+        return list(_read_all(self.listed))
 
     @cached_property
     def _read(self) -> dict[str, KnownTool]:
         # Kept: it takes milliseconds, and every request and every call asks for it.
         found: dict[str, KnownTool] = {}
-        for now in _read_all(self.listed):
+        for now in self._now:
             if now.name not in found:
-                before = self.pinned.get(now.name)
-                known = next(iter(_read_all([before])), None) if before is not None else None
-                found[now.name] = KnownTool(known=known, now=now)
+                found[now.name] = KnownTool(known=self._pinned_as(now), now=now)
         return dict(sorted(found.items()))
 
+    def _pinned_as(self, now: ListedTool) -> ListedTool | None:
+        """A tool as the user knows it."""
+        before = self.pinned.get(now.name)
+        if before is None:
+            return None
+        try:
+            digest = _digest(_said(before))
+        except (TypeError, UnicodeEncodeError, RecursionError):
+            return None  # the file was changed by hand
+        if digest == now.digest:
+            return now
+        kept = self._known.get(now.name)
+        if kept is None or kept.digest != digest:
+            kept = next(iter(_read_all([before])), None)
+            if kept is not None:
+                self._known[now.name] = kept
+        return kept
 
-def problems_in(listed: Sequence[Any]) -> list[str]:
-    """The tools of a list that are left out, and why."""
-    return _sorted_out(listed)[1]
-
-
-def _sorted_out(listed: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The tools of a list that can be offered, and what is wrong with the others."""
-    kept: list[dict[str, Any]] = []
-    problems: list[str] = []
-    left, beyond = MOST_LIST, 0
-    for raw in listed:
-        if why := _problem(raw):
-            problems.append(f"{_name_of(raw)}: {why}")
-            continue
-        left -= len(msgspec.json.encode(raw))
-        if len(kept) < MOST_TOOLS and left >= 0:
-            kept.append(raw)
-        else:
-            beyond += 1
-    if beyond:
-        problems.append(f"{beyond} more tools: the list is too long")
-    return kept, problems
-
-
-def _name_of(raw: Any) -> str:
-    name = raw.get("name") if isinstance(raw, dict) else None
-    return without_hidden(name)[:MOST_NAME] if isinstance(name, str) else "a tool without a name"
-
-
-def _problem(raw: Any) -> str:
-    try:
-        read_tool(raw)
-    except ValueError as error:
-        return str(error) or "it is not right"
-    return ""
+    @cached_property
+    def _known(self) -> dict[str, ListedTool]:
+        return {}
 
 
 def _read_all(tools: Iterable[dict[str, Any]]) -> Iterable[ListedTool]:
@@ -252,6 +250,46 @@ def _read_all(tools: Iterable[dict[str, Any]]) -> Iterable[ListedTool]:
             yield read_tool(raw)
         except ValueError:
             continue  # the file was changed by hand
+
+
+class ReadList(msgspec.Struct, frozen=True):
+    """A list of tools that was read."""
+
+    raws: list[dict[str, Any]]
+    """Those that can be offered, as they came."""
+    tools: list[ListedTool]
+    """The same."""
+    problems: list[str]
+    """What is wrong with the others."""
+
+
+def read_list(listed: Sequence[Any]) -> ReadList:
+    """Read a list; a long one of a stranger takes a second, which no other server has to wait."""
+    found = ReadList([], [], [])
+    left, beyond = MOST_LIST, 0
+    for raw in listed:
+        if left <= 0 or len(found.tools) == MOST_TOOLS:
+            beyond += 1
+            continue
+        try:
+            tool = read_tool(raw)
+        except ValueError as error:
+            found.problems.append(f"{_name_of(raw)}: {str(error) or 'it is not right'}")
+            continue
+        left -= len(msgspec.json.encode(raw))
+        if left >= 0:
+            found.raws.append(raw)
+            found.tools.append(tool)
+        else:
+            beyond += 1
+    if beyond:
+        found.problems.append(f"{beyond} more tools: the list is too long")
+    return found
+
+
+def _name_of(raw: Any) -> str:
+    name = raw.get("name") if isinstance(raw, dict) else None
+    return without_hidden(name)[:MOST_NAME] if isinstance(name, str) else "a tool without a name"
 
 
 class RecordFolder:

@@ -16,6 +16,8 @@ from weft.mcp.server_config import canonical
 
 Schema: TypeAlias = dict[str, Any]
 MOST_DEPTH: Final = 24
+MOST_REFERRED: Final = 64
+"""References that lead to one place."""
 MOST_BYTES: Final = 64 * 1024
 """Of the plain schema; a few references can stand for more than any memory holds."""
 _FRAME: Final = 32
@@ -91,10 +93,14 @@ class _PlainReader:
     ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """What a reference means, with the keywords beside it on top."""
         while isinstance(ref, str):
+            # What is referred to is looked through at each step of a chain, for each of its uses.
+            self._left -= _FRAME
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             found = _pointed(self._whole, ref)
-            if not isinstance(found, Mapping):
+            is_known = isinstance(found, Mapping) and len(inside) < MOST_REFERRED
+            if not is_known or self._left <= 0:
                 return beside, inside
+            self._left -= len(found)
             if ref in inside:
                 # Of what is the same again the kind is still said.
                 return {"type": found.get("type"), **beside}, inside

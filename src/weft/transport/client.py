@@ -18,6 +18,7 @@ from typing import TypeAlias
 import anyio
 
 from weft.errors import ProviderUnavailable, UsageError
+from weft.request_sign import REQUEST_SENT
 from weft.transport.base import HttpReply, HttpRequest, HttpTransport
 from weft.transport.connection import HttpConnection, StreamedReply
 from weft.transport.proxy import ProxyServer, ProxySettings, UrlTarget, is_literal, target
@@ -92,6 +93,7 @@ class HttpClient(HttpTransport):
             connection = connection or await self._connect(request, where, proxy)
             was_used = connection.requests > 0
             reply = connection.send(head, request.body, request.timeouts)
+            REQUEST_SENT.get()()
             try:
                 await reply.head()
             except ProviderUnavailable:

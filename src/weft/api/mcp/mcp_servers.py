@@ -6,6 +6,8 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from weft.errors import UsageError, did_you_mean
 from weft.mcp import (
     Answer,
@@ -207,7 +209,7 @@ class AppMcp:
         """
         from weft.api.mcp.foreign_entries import entries_in  # few do
 
-        return entries_in(self._place(path), self._project)
+        return [_judged(each) for each in entries_in(self._place(path), self._project)]
 
     def import_files(self, source: str) -> tuple[str, ...]:
         """The files in which an agent has its servers, as far as they are there; `source` is its
@@ -230,6 +232,17 @@ class AppMcp:
         if path.startswith("~/"):
             return str(self._servers.terms.places.user / path[2:])
         return os.path.join(self._project, path)
+
+
+def _judged(found: ForeignEntry) -> ForeignEntry:
+    """What another agent has, with what keeps it from being taken over."""
+    if found.problem:
+        return found
+    try:
+        checked_entry(found.name, found.entry)
+    except UsageError as error:
+        return msgspec.structs.replace(found, problem=str(error))
+    return found
 
 
 def _about_entry(entry: ServerEntry) -> dict[str, Any]:

@@ -245,6 +245,10 @@ def _import(servers: AppMcp, arguments: ParsedArguments) -> int:
     for each in found.values():
         _show_import(each)
     if not arguments.flag("yes"):
+        for each in found.values():
+            if each.problem:
+                name = clean_line(each.name)
+                tell(f"{name}: it would be left out: {clean_line(each.problem)}")
         tell(f"`weft mcp import {source} --yes` writes them into your own file")
         return OK
     for name, each in found.items():

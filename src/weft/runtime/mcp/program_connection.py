@@ -10,7 +10,7 @@ import msgspec
 
 from weft.errors import WeftError
 from weft.jsonrpc import JsonRpcPeer
-from weft.mcp.connection import LONGEST, HeaderPairs, McpConnection, cancelled
+from weft.mcp.connection import LONGEST, MCP_CANCEL, HeaderPairs, McpConnection
 from weft.mcp.server import Handlers, StartTask
 
 _UNDELIVERED: Final = -32000
@@ -46,7 +46,7 @@ class ProgramConnection(McpConnection):
             handlers,
             decoder=_WholeMessages(),
             encode=lambda message: message,
-            cancelled=cancelled,
+            cancel=MCP_CANCEL,
             start_task=start_task,
         )
         start_task(lambda: self._peer.write(self._send))

@@ -39,8 +39,6 @@ MOST_DIRECT: Final = 20
 """Tools that a request names by themselves; with more, all of them are found by a search."""
 MOST_SHARE: Final = 0.1
 """The part of a model's window that their descriptions may take."""
-WARM_UP_SECONDS: Final = 0.3
-"""When servers are started: the first request is on its way by then."""
 CALL_SECONDS: Final = 60.0
 TOTAL_SECONDS: Final = 600.0
 MOST_NOTE: Final = 8_000
@@ -286,21 +284,23 @@ class SessionServers(ToolIndex):
 
     # -- starting
 
-    def warm_up(self, guard: SessionReadGuard) -> None:
-        """Have the servers started soon, in the background; called with each turn."""
-        self.guard = guard
+    def warm_up(self) -> None:
+        """Have the servers started in the background; called when a request is on its way, which
+        they would slow down."""
         if self._is_warm or not self._servers:
             return
         self._is_warm = True
         self.project.terms.supervisor.start(self._start_all, "start MCP servers")
 
     async def _start_all(self) -> None:
-        await anyio.sleep(WARM_UP_SECONDS)
         for server in list(self._servers.values()):
             try:
-                (await server.running()).start()
+                running = await server.running()
             except FinalToolError:
                 continue  # the first call says it
+            # One inside the program that drives us was asked before the request already.
+            if not (server.configured.is_inside and running.state == "failed"):
+                running.start()
 
 
 def _named_in_note(names: list[str]) -> str:

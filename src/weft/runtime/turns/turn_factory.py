@@ -40,6 +40,7 @@ from weft.loop import (
 from weft.messages import ChatMessage, ModelName
 from weft.project.masked_text import masked_in_pieces
 from weft.providers import ModelInfo
+from weft.request_sign import do_nothing
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
 from weft.runtime.turns.session_prompt import SessionPrompt
@@ -145,7 +146,7 @@ class SessionTurnFactory(TurnFactory):
         environment = self._turn_environment(state, options, journal, gate)
         self._host.wake_background(state)
         if (servers := self._settings.mcp_servers(state)) is not None:
-            servers.warm_up(self._contexts.workspace.read_guard)
+            servers.guard = self._contexts.workspace.read_guard
         if not is_planned(options):
             return Turn(environment, turn_id)
         from weft.agents.architect import ArchitectRun, StepEditor  # as above
@@ -181,6 +182,7 @@ class SessionTurnFactory(TurnFactory):
         tools = self._settings.tools_of(state, options)
         limits = self._settings.limits(state, options)
         fallback = self._fallback(options)
+        servers = self._settings.mcp_servers(state)
         models = ModelEnvironment(
             journal=journal,
             model=self._services.models.resolve(model.name),
@@ -193,6 +195,7 @@ class SessionTurnFactory(TurnFactory):
             shared_budget=self._host.shared_budget,
             hooks=self.hooks,
             fallback=fallback,
+            request_sent=do_nothing if servers is None else servers.warm_up,
         )
         self._is_planning = self._prompt.is_planning(state)
         return TurnEnvironment(
