@@ -8,9 +8,11 @@ import { access, attempt, look, notifies, project, readAccess, route, say, wantN
 import { Button, Chip, Empty, Loading, Segments, Switch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { KEYS } from "../keys.ts";
+import { sourceOf } from "../state/words.ts";
 import { Costs } from "./costs.tsx";
 import { KeyForm } from "./first-run.tsx";
 import { McpServers } from "./mcp.tsx";
+import { Permissions } from "./permissions.tsx";
 
 interface Setting { value: unknown; source: string; about: string; choices?: string[] }
 
@@ -24,6 +26,8 @@ function titleOf(name: string): string {
   return TITLES[name] ?? (tail[0]?.toUpperCase() ?? "") + tail.slice(1);
 }
 
+/** Shown as rules, one by one. */
+const RULES = new Set(["permissions.allow", "permissions.ask", "permissions.deny"]);
 const GROUPS = ["Models and keys", "Permissions", "Sandbox", "Context", "Files and history"];
 
 export function Settings(): JSX.Element {
@@ -39,7 +43,7 @@ export function Settings(): JSX.Element {
   const place = (name: string): string => `${GROUPS.includes(name) ? GROUPS.indexOf(name) : 9} ${name}`;
   const groups = [...new Set(entries.map(([name]) => groupOf(name)))].sort((one, other) => place(one).localeCompare(place(other)));
   const low = words.value.toLowerCase();
-  const shown = low ? entries.filter(([name, each]) => `${name} ${titleOf(name)} ${each.about}`.toLowerCase().includes(low)) : entries.filter(([name]) => groupOf(name) === group.value);
+  const shown = low ? entries.filter(([name, each]) => `${name} ${titleOf(name)} ${each.about}`.toLowerCase().includes(low)) : entries.filter(([name]) => groupOf(name) === group.value && !RULES.has(name));
   return (
     <div class="settings">
       <div class="settings-side">
@@ -54,20 +58,13 @@ export function Settings(): JSX.Element {
         {!low && group.value === "Look" ? <><Look /><Notices /></> : null}
         {!low && group.value === "Costs" ? <Costs /> : null}
         {!low && group.value === "MCP servers" ? <McpServers /> : null}
+        {!low && group.value === "Permissions" ? <><Permissions /><h3 class="keys-head">Settings</h3></> : null}
         {!low && group.value === "Shortcuts" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
         {shown.map(([name, each]) => <Row key={name} name={name} setting={each} changed={load} />)}
         {!low && group.value === "Models and keys" && all.value ? <Keys /> : null}
       </div>
     </div>
   );
-}
-
-/** Where a value comes from, in a word; what the environment or the command line sets is shown only. */
-function sourceOf(source: string): { words: string; fixed: boolean } {
-  if (/[/\\]\.weft[/\\]/.test(source)) return { words: "project", fixed: false };
-  if (/[/\\]/.test(source)) return { words: "you", fixed: false };
-  if (source === "caller") return { words: "command line", fixed: true };
-  return { words: source, fixed: source !== "default" };
 }
 
 function groupOf(name: string): string {
