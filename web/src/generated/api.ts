@@ -522,6 +522,11 @@ export interface ErrorBody {
   message: string;
   details?: Record<string, unknown>;
 }
+/** Words that were said in sessions. */
+export interface ExcerptQuery {
+  q: string;
+  limit?: number;
+}
 /** What a command comes to: `send_message(expanded.content, **expanded.options)`. */
 export interface ExpandedCommand {
   content: (Text | Image | File)[];
@@ -1582,6 +1587,10 @@ export interface RunBody {
   max_budget_usd?: number | null;
   schema?: Record<string, unknown> | null;
 }
+/** Where sessions have the words of a search. */
+export interface SaidExcerpts {
+  excerpts: Record<string, string>;
+}
 /** A prompt that is sent later, in a new session or in one that there is. */
 export interface ScheduleBody {
   input_id?: string | null;
@@ -2119,6 +2128,8 @@ export interface Operations {
   openapi: { answer: Record<string, unknown> };
   /** Stored sessions, last active first; `q` searches titles and messages. */
   list_saved: { query?: { q?: string | null; project?: string | null; archived?: boolean; after?: string | null; limit?: number }; answer: SessionList };
+  /** Around which words stored sessions say those of `q`. */
+  said_excerpts: { query: { q: string; limit?: number }; answer: SaidExcerpts };
   /** The sessions that run in this server. */
   list_active: { answer: SessionInfo[] };
   /** Start a session, or resume the one with `session_id`. */
@@ -2539,6 +2550,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   new_code: ["POST", "/api/pair/codes"],
   openapi: ["GET", "/api/openapi.json"],
   list_saved: ["GET", "/api/sessions"],
+  said_excerpts: ["GET", "/api/sessions/excerpts"],
   list_active: ["GET", "/api/sessions/active"],
   start_session: ["POST", "/api/sessions"],
   import_session: ["POST", "/api/sessions/import"],
