@@ -892,11 +892,23 @@ export interface KeyBody {
   input_id?: string | null;
   key: string;
 }
+/** What the provider's server says of a key. */
+export interface KeyCheck {
+  state: "refused" | "unknown" | "works";
+  why?: string;
+}
+/** A key that is tested; without one, that which the provider has here. */
+export interface KeyCheckBody {
+  input_id?: string | null;
+  key?: string;
+}
 /** A provider that takes a key. */
 export interface KeyProvider {
   name: string;
   title: string;
   is_usable: boolean;
+  shown?: string;
+  source?: string;
 }
 /** A kind of a program's own. */
 export interface KindBody {
@@ -2416,6 +2428,8 @@ export interface Operations {
   model_access: { path: { project: string }; answer: ModelAccess };
   /** Save a provider's key for this user; `any` finds the provider by the key. */
   save_key: { path: { project: string; provider: string }; body: KeyBody; answer: ModelAccess };
+  /** Ask a provider's server whether it takes a key, before it is saved or later. */
+  test_key: { path: { project: string; provider: string }; body?: KeyCheckBody; answer: KeyCheck };
   /** The permission rules that count in a project, those that deny first. */
   list_rules: { path: { project: string }; answer: RuleList };
   /** Keep a permission rule in the user's settings; open sessions heed it at once. */
@@ -2694,6 +2708,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   logout_mcp_server: ["POST", "/api/projects/{project}/mcp/{server}/logout"],
   model_access: ["GET", "/api/projects/{project}/model-access"],
   save_key: ["PUT", "/api/projects/{project}/keys/{provider}"],
+  test_key: ["POST", "/api/projects/{project}/keys/{provider}/test"],
   list_rules: ["GET", "/api/projects/{project}/permissions"],
   add_rule: ["POST", "/api/projects/{project}/permissions"],
   remove_rule: ["DELETE", "/api/projects/{project}/permissions"],

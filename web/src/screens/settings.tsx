@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, send } from "../api.ts";
 import { access, attempt, look, notifies, project, readAccess, route, say, wantNotifications } from "../store.ts";
+import type { KeyCheck, ModelAccess } from "../types.ts";
 import { Button, Chip, Empty, Loading, Segments, Switch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { KEYS } from "../keys.ts";
@@ -120,10 +121,32 @@ function Keys(): JSX.Element {
     <>
       <h3 class="keys-head">Keys</h3>
       {known === null ? <Loading rows={3} /> : (
-        <table class="plain rows key-table"><thead><tr><th scope="col">Provider</th><th scope="col">Key</th><th scope="col"><span class="sr">Change</span></th></tr></thead>
-          <tbody>{known.providers.map((each) => <tr key={each.name}><th scope="row">{each.title}</th><td>{each.is_usable ? <span class="ok"><Icon name="check" size={13} /> there is one</span> : <span class="dim">none</span>}</td><td><Button small label={`${each.is_usable ? "Replace" : "Add"} the key of ${each.title}`} onClick={() => { open.value = open.value === each.name ? "" : each.name; }}>{each.is_usable ? "Replace…" : "Add…"}</Button></td></tr>)}</tbody></table>
+        <table class="plain rows key-table"><thead><tr><th scope="col">Provider</th><th scope="col">Key</th><th scope="col">From</th><th scope="col">State</th><th scope="col"><span class="sr">Change</span></th></tr></thead>
+          <tbody>{known.providers.map((each) => <KeyRow key={each.name} row={each} replace={() => { open.value = open.value === each.name ? "" : each.name; }} />)}</tbody></table>
       )}
       {open.value ? <KeyForm key={open.value} known={known} of={open.value} done={() => { open.value = ""; }} /> : null}
     </>
+  );
+}
+
+function KeyRow({ row, replace }: { row: ModelAccess["providers"][number]; replace: () => void }): JSX.Element {
+  const found = useSignal<KeyCheck | null>(null);
+  const busy = useSignal(false);
+  // Another key is another state.
+  useEffect(() => { found.value = null; }, [row.shown]);
+  const test = async (): Promise<void> => {
+    busy.value = true;
+    found.value = await attempt(send<KeyCheck>("POST", `/projects/${encodeURIComponent(project.value.key)}/keys/${encodeURIComponent(row.name)}/test`, {}));
+    busy.value = false;
+  };
+  const state = found.value?.state;
+  return (
+    <tr>
+      <th scope="row">{row.title}</th>
+      <td>{row.shown ? <code>{row.shown}</code> : <span class="dim">{row.is_usable ? "none needed" : "none"}</span>}</td>
+      <td>{row.source ? row.source === "your file" ? "your file" : <code>{row.source}</code> : null}</td>
+      <td aria-live="polite">{state === "works" ? <span class="verdict ok"><Icon name="check" size={13} /> works</span> : state === "refused" ? <span class="verdict bad"><Icon name="cross" size={13} /> {found.value?.why}</span> : state ? <span class="dim">{found.value?.why}</span> : null}</td>
+      <td>{row.shown ? <Button small kind="quiet" busy={busy.value} label={`Test the key of ${row.title}`} onClick={() => void test()}>Test</Button> : null}<Button small label={`${row.shown ? "Replace" : "Add"} the key of ${row.title}`} onClick={replace}>{row.shown ? "Replace…" : "Add…"}</Button></td>
+    </tr>
   );
 }
