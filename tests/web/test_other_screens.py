@@ -178,3 +178,23 @@ async def test_a_search_shows_the_words_around_what_was_said(plain_world: World)
         await search.fill("")
         await expect(row.locator(".sub")).to_have_text("Begin.")
         assert view.errors == []
+
+
+async def test_on_a_phone_the_tree_has_the_thread_and_how_a_tool_ended_is_not_cut(
+    plain_world: World,
+) -> None:
+    long = CallTool(name="shell", args={"command": f"echo {'long ' * 20}; false"})
+    async with (
+        serving(plain_world, ScriptedModel([long, "Done."]), page=PAGE) as served,
+        browsing(served, phone=True) as view,
+    ):
+        made = await served.good("POST", "/sessions", {"title": "T", "permission_mode": "bypass"})
+        await served.good("POST", f"/sessions/{made['id']}/message", {"content": "Begin."})
+        await view.open(made["id"])
+        end = view.page.locator(".tool .end").first
+        await expect(end).to_contain_text("exit 1")
+        assert await end.evaluate("each => each.scrollWidth <= each.clientWidth")
+        await view.open(made["id"], "tree")
+        await expect(view.page.get_by_role("slider")).to_be_visible()
+        await expect(view.page.locator(".map")).to_be_hidden()
+        assert view.errors == []
