@@ -62,19 +62,21 @@ def _request(provider: str, access: ProviderAccess) -> HttpRequest | None:
     base = access.base_url or own or shipped().vendor(provider).url
     if not base or not access.key or spoken in CLOUDS:
         return None
-    if spoken == "anthropic" and not access.is_bearer:
-        named = (("x-api-key", access.key), ("anthropic-version", "2023-06-01"))
-    elif spoken == "google":
-        named = (("x-goog-api-key", access.key),)
-    else:
-        named = (("authorization", f"Bearer {access.key}"),)
     return HttpRequest(
         url=joined(base, path),
         method="GET",
-        headers=(*named, *access.headers),
+        headers=(*_credentials(spoken, access), *access.headers),
         unix_socket=access.unix_socket,
         timeouts=HttpTimeouts(connect=5.0, first_byte=CHECK_SECONDS, idle=5.0),
     )
+
+
+def _credentials(spoken: str, access: ProviderAccess) -> tuple[tuple[str, str], ...]:
+    if spoken == "anthropic" and not access.is_bearer:
+        return (("x-api-key", access.key), ("anthropic-version", "2023-06-01"))
+    if spoken == "google":
+        return (("x-goog-api-key", access.key),)
+    return (("authorization", f"Bearer {access.key}"),)
 
 
 def masked_key(key: str) -> str:
