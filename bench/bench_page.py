@@ -47,21 +47,26 @@ WATCH = """() => {
     new PerformanceObserver(list => {
         for (const each of list.getEntries()) tasks.push(each.duration);
     }).observe({type: 'longtask'});
-    // An event has come to the screen after the frame in which the answer's words changed.
-    let waiting = [];
+    // An event has come to the screen after the frame in which the answer's words changed: what a
+    // frame's own callbacks send themselves comes right behind its painting.
+    let waiting = [], inFrame = false;
     const told = [];
     const after = new MessageChannel();
     after.port1.onmessage = () => {
+        inFrame = false;
         const now = Date.now();
         for (const at of told.splice(0)) seen.push(now - at * 1000);
     };
+    const ask = window.requestAnimationFrame.bind(window);
+    const painted = () => { inFrame = true; after.port2.postMessage(0); };
+    window.requestAnimationFrame = then => ask(time => { painted(); then(time); });
     new MutationObserver(list => {
         if (!waiting.length) return;
         if (!list.some(each => each.target.parentElement?.closest('.streaming'))) return;
         told.push(...waiting);
         waiting = [];
         drawn += 1;
-        requestAnimationFrame(() => after.port2.postMessage(0));
+        if (!inFrame) ask(painted);
     }).observe(document, {subtree: true, childList: true, characterData: true});
     const Plain = WebSocket;
     window.WebSocket = class extends Plain {

@@ -52,6 +52,8 @@ async def with_data(view: PageView, served: ServedWorld, made: dict[str, Any]) -
     await stage.decisions(made["project"])
     loom = await stage.loom()
     await stage.mcp_servers("main")
+    rule = {"verdict": "deny", "rule": "shell(rm *)"}
+    await served.good("POST", "/projects/main/permissions", rule)
     page, at = view.page, f"#/s/{made['id']}"
     found: list[str] = []
     for address, ready in (
@@ -60,10 +62,18 @@ async def with_data(view: PageView, served: ServedWorld, made: dict[str, Any]) -
         (f"{at}/chat", ".mcp-asked"),
         ("#/settings?show=Costs", ".cost-screen"),
         ("#/settings?show=MCP servers", ".mcp-server"),
+        ("#/settings?show=Permissions", ".rules > .rule-table"),
     ):
         await page.evaluate("hash => { location.hash = hash }", address)
         await page.locator(ready).first.wait_for()
         found += await violations(view)
+    await page.get_by_label("Command", exact=True).fill("ls; rm x")
+    await page.get_by_label("Command", exact=True).press("Enter")
+    await page.get_by_label("Rule", exact=True).fill("shell(make *)")
+    await page.get_by_role("button", name="Try on past sessions").click()
+    await page.locator(".explained").wait_for()
+    await page.locator(".tried").wait_for()
+    found += await violations(view)
     await page.evaluate("hash => { location.hash = hash }", f"{at}/decisions")
     await page.get_by_role("button", name="New…").click()
     found += await violations(view)

@@ -155,3 +155,46 @@ async def test_on_a_phone_a_permission_is_a_sheet_with_large_answers(plain_world
         await expect(view.page.locator(".diff td.text").first).to_have_text("two")
         wide = await view.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0
+
+
+async def test_a_search_shows_the_words_around_what_was_said(plain_world: World) -> None:
+    model = ScriptedModel(["Our mirror sends Retry-After fifty times.", "Nothing of that kind."])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        for title in ("Fetches", "Retry uploads"):
+            made = await served.good("POST", "/sessions", {"title": title})
+            await served.good("POST", f"/sessions/{made['id']}/message", {"content": "Begin."})
+        found = await served.good("GET", "/sessions/excerpts?q=retry%20after")
+        assert list(found["excerpts"].values()) == ["Our mirror sends Retry-After fifty times."]
+        answer = await served.call("GET", "/sessions/excerpts?q=x&limit=0")
+        assert answer.status == 400
+        await view.page.evaluate("() => { location.hash = '#/sessions' }")
+        search = view.page.get_by_role("searchbox", name="Search sessions")
+        await search.fill("retry")
+        row = view.page.locator(".session-row", has_text="Fetches")
+        await expect(row.locator(".sub")).to_have_text("Our mirror sends Retry-After fifty times.")
+        await expect(row.locator("mark")).to_have_text("Retry")
+        other = view.page.locator(".session-row", has_text="Retry uploads")
+        await expect(other.locator(".sub")).to_have_text("Begin.")
+        await search.fill("")
+        await expect(row.locator(".sub")).to_have_text("Begin.")
+        assert view.errors == []
+
+
+async def test_on_a_phone_the_tree_has_the_thread_and_how_a_tool_ended_is_not_cut(
+    plain_world: World,
+) -> None:
+    long = CallTool(name="shell", args={"command": f"echo {'long ' * 20}; false"})
+    async with (
+        serving(plain_world, ScriptedModel([long, "Done."]), page=PAGE) as served,
+        browsing(served, phone=True) as view,
+    ):
+        made = await served.good("POST", "/sessions", {"title": "T", "permission_mode": "bypass"})
+        await served.good("POST", f"/sessions/{made['id']}/message", {"content": "Begin."})
+        await view.open(made["id"])
+        end = view.page.locator(".tool .end").first
+        await expect(end).to_contain_text("exit 1")
+        assert await end.evaluate("each => each.scrollWidth <= each.clientWidth")
+        await view.open(made["id"], "tree")
+        await expect(view.page.get_by_role("slider")).to_be_visible()
+        await expect(view.page.locator(".map")).to_be_hidden()
+        assert view.errors == []

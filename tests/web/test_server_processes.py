@@ -10,6 +10,8 @@ from playwright.async_api import expect
 from scripts.build_page import ROOT
 
 from tests.support.free_port import free_port
+from tests.support.loopback_server import LoopbackConnection
+from tests.support.loopback_server import serving as listening_at
 from tests.support.page_browser import browser, new_window
 from tests.support.web_program import web
 from tests.support.weft_program import WeftProgram
@@ -48,27 +50,53 @@ async def test_a_newcomer_without_a_key_adds_one_on_the_page_and_is_asked_to_tru
 ) -> None:
     (weft.project / ".weft").mkdir()
     (weft.project / ".weft" / "config.toml").write_text('[permissions]\nallow = ["shell(make)"]\n')
-    with web(weft, free_port()) as (_, link):
-        async with browser() as program:
-            view = await new_window(program, lambda: link)
-            ways = view.page.locator(".first-run .ways")
-            await expect(ways).to_contain_text("no key found")
-            named = f"Start a session in {weft.project.name}"
-            await expect(view.page.get_by_role("heading", name=named)).to_be_visible()
-            await view.page.get_by_role("button", name="Add a key").click()
-            await view.page.get_by_label("Key", exact=True).fill("no key at all")
-            await view.page.get_by_role("button", name="Save").click()
-            await expect(view.page.locator(".notice.bad")).to_contain_text("invalid key")
-            await view.page.get_by_label("Key", exact=True).fill("sk-ant-api03-" + "x" * 40)
-            await view.page.get_by_role("button", name="Save").click()
-            await expect(ways).to_contain_text("anthropic:")
-            [kept] = [each for each in weft.config.iterdir() if "sk-ant" in each.read_text()]
-            assert kept.stat().st_mode & 0o077 == 0
-            await view.page.get_by_role("button", name="Start").click()
-            await view.page.locator("#message").wait_for()
-            await expect(view.page.get_by_role("region", name="Trust")).to_contain_text("1 setting")
-            shown = await view.page.content()
-            assert "x" * 40 not in shown
+    good = "sk-ant-api03-" + "x" * 40
+
+    async def vendor(line: LoopbackConnection) -> None:
+        while (asked := await line.request()) is not None:
+            await line.reply(b"{}", status=200 if asked.headers["x-api-key"] == good else 401)
+
+    async with listening_at(vendor) as server:
+        weft.config.mkdir(parents=True)
+        settings = f'[providers.anthropic]\nbase_url = "{server.url}"\n'
+        (weft.config / "config.toml").write_text(settings)
+        with web(weft, free_port()) as (_, link):
+            await _add_a_key(weft, link, good)
+        assert {each.path for each in server.asked} == {"/v1/models?limit=1"}
+
+
+async def _add_a_key(weft: WeftProgram, link: str, good: str) -> None:
+    async with browser() as program:
+        view = await new_window(program, lambda: link)
+        ways = view.page.locator(".first-run .ways")
+        await expect(ways).to_contain_text("no key found")
+        named = f"Start a session in {weft.project.name}"
+        await expect(view.page.get_by_role("heading", name=named)).to_be_visible()
+        await view.page.get_by_role("button", name="Add a key").click()
+        await view.page.get_by_label("Key", exact=True).fill("no key at all")
+        await view.page.get_by_role("button", name="Save").click()
+        trouble = view.page.locator(".key-form").get_by_role("alert")
+        await expect(trouble).to_contain_text("invalid key")
+        await view.page.get_by_label("Key", exact=True).fill(good.replace("x", "y"))
+        await view.page.get_by_role("button", name="Save").click()
+        await expect(trouble).to_contain_text("refuses this key (401). It is not saved.")
+        assert not [each for each in weft.config.iterdir() if "sk-ant" in each.read_text()]
+        await view.page.get_by_label("Key", exact=True).fill(good)
+        await view.page.get_by_role("button", name="Save").click()
+        await expect(ways).to_contain_text("anthropic:")
+        [kept] = [each for each in weft.config.iterdir() if "sk-ant" in each.read_text()]
+        assert kept.stat().st_mode & 0o077 == 0
+        await view.page.get_by_role("button", name="Start").click()
+        await view.page.locator("#message").wait_for()
+        await expect(view.page.get_by_role("region", name="Trust")).to_contain_text("1 setting")
+        shown = await view.page.content()
+        assert "x" * 40 not in shown
+        await view.page.evaluate("() => { location.hash = '#/settings?show=Models and keys' }")
+        row = view.page.locator(".key-table tr", has_text="Anthropic")
+        await expect(row).to_contain_text("sk-ant…xxxx")
+        await expect(row).to_contain_text("your file")
+        await row.get_by_role("button", name="Test the key of Anthropic").click()
+        await expect(row).to_contain_text("works")
 
 
 async def test_a_page_goes_on_with_a_server_that_was_killed_in_mid_stream(

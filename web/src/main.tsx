@@ -4,6 +4,7 @@ import { effect, signal } from "@preact/signals";
 import { render, type JSX } from "preact";
 import { pair, token } from "./api.ts";
 import { listen } from "./keys.ts";
+import { warmUp } from "./md/blocks.ts";
 import { Shell } from "./screens/shell.tsx";
 import { attachAgain, helpOpen, link, loadSessions, look, openSession, paired, paletteOpen, readRoute, route } from "./store.ts";
 import { Logo } from "./ui/icons.tsx";
@@ -57,6 +58,7 @@ async function start(): Promise<void> {
   if (root) render(<Page />, root);
   listen();
   loadDialogs();
+  window.requestIdleCallback?.(warmUp);
   effect(() => { if ((paletteOpen.value || helpOpen.value) && !dialogs.peek()) loadDialogs(); });
   effect(() => {
     if (!paired.value) return;

@@ -1,7 +1,9 @@
 /** How often the page is drawn while events come in. */
 
-/** Of its time a tab draws at most one part in so many: the rest is for keys, scrolling and other tabs. */
-const SHARE = 2;
+/** Drawings that take this long are this far apart; milliseconds. Where they take twice as long, they
+ * are four times as far apart: a slow drawing tells that others wait for the processor, too. */
+const LIGHT = 6;
+const LIGHT_GAP = 12;
 /** What comes in is never older than this when it is drawn, however long a drawing takes; milliseconds. */
 const LONGEST_WAIT = 50;
 /** A hidden tab gets no frames, and must not keep what it is sent. */
@@ -48,7 +50,8 @@ export class DrawPace {
     const began = this.frames.now();
     this.draw();
     this.frames.drawn(() => {
-      this.due = began + Math.min((this.frames.now() - began) * SHARE, LONGEST_WAIT);
+      const cost = (this.frames.now() - began) / LIGHT;
+      this.due = began + Math.min(LIGHT_GAP * cost * cost, LONGEST_WAIT);
     });
   }
 }

@@ -6,7 +6,7 @@
 
 import type * as api from "./generated/api.ts";
 
-export type { BackgroundWork, BranchCommand, BranchComparison, BranchFacts, FileWeave, ModelPlanEntry, TokenLogprob, TreeSettings, BranchFile, CatalogueEntry, ChildInfo, DailyUsage, DecisionEdge, DecisionList, DecisionNode, EditBoundary, FileComparison, KeepOutcome, LoomNode, LoomState, McpOverview, McpQuestion, McpServerDetails, McpServerRow, ModelAccess, ProjectFile, PulseReport, TrustAnswer, TrustQuestion, WhyReport, HunkOutcome, ModelInfo, NetChange, Node, PermissionRequest, PlanProgress, QuestionAsked, QueueEntry, RewindItem, ProjectInfo, RewindPlan, Todo, ToolExecuting, ToolResult, TouchedFile, TreeMessage, TreeView, Usage } from "./generated/api.ts";
+export type { BackgroundWork, BranchCommand, BranchComparison, BranchFacts, FileWeave, ModelPlanEntry, TokenLogprob, TreeSettings, BranchFile, CatalogueEntry, ChildInfo, DailyUsage, DecisionEdge, DecisionList, DecisionNode, EditBoundary, FileComparison, KeepOutcome, KeyCheck, LoomNode, LoomState, McpOverview, McpQuestion, McpServerDetails, McpServerRow, ModelAccess, ProjectFile, PulseReport, TrustAnswer, TrustQuestion, WhyReport, HunkOutcome, ModelInfo, NetChange, Node, PermissionExplanation, PermissionRequest, PlanProgress, QuestionAsked, QueueEntry, RewindItem, ProjectInfo, RewindPlan, RuleList, RuleSimulation, StandingRule, VerdictCount, Todo, ToolExecuting, ToolResult, TouchedFile, TreeMessage, TreeView, Usage } from "./generated/api.ts";
 
 export type Status = api.EditorSnapshot["status"];
 export type Part = NonNullable<api.Node["parts"]>[number];

@@ -24,6 +24,17 @@ test("only the last block is read again", () => {
   assert.ok(stream.read < text.length * 10, `${stream.read} of ${text.length}`);
 });
 
+test("a text that is finished is not read from its beginning, but where a link is defined in it", () => {
+  const stream = new BlockStream();
+  const text = "words and words and words\n\n".repeat(100);
+  for (let end = 1; end <= text.length; end += 300) stream.update(text.slice(0, end));
+  const before = stream.read;
+  const found = stream.finish(text)?.map((block) => `${block.token.type}:${block.token.raw.trim()}`);
+  assert.deepEqual(found, shapes(text));
+  assert.ok(stream.read - before < 400, `${stream.read - before}`);
+  assert.equal(stream.finish(`${text}[a]: https://example.org\n`), null);
+});
+
 test("keys of blocks that are done stay the same", () => {
   const stream = new BlockStream();
   const first = stream.update("One.\n\nTwo.\n\nThr");

@@ -58,6 +58,10 @@ test("a tab whose drawings take long draws rarer, but never less than twelve tim
   assert.ok(drawings(60) >= 12, String(drawings(60)));
 });
 
+test("where drawings take twice as long, they are less than half as many", () => {
+  assert.ok(drawings(12) * 2 < drawings(6), `${drawings(12)} of ${drawings(6)}`);
+});
+
 test("what comes after a pause does not wait", () => {
   const screen = new Screen(40);
   const times: number[] = [];

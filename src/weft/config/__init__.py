@@ -13,10 +13,12 @@ from weft.config.settings import Config
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.config.api_keys import check_key, key_variables, provider_of_key, provider_title
+    from weft.config.key_check import KeyCheck
 
 __all__ = [
     "KEYS",
     "Config",
+    "KeyCheck",
     "SettingKey",
     "WeftPaths",
     "check_key",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "KeyCheck": "key_check",
     "check_key": "api_keys",
     "key_variables": "api_keys",
     "provider_of_key": "api_keys",

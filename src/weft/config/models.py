@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -17,6 +18,9 @@ from weft.providers import Model, ModelInfo, Provider
 from weft.providers.catalogue import shipped
 from weft.providers.vendors import check_base_url
 from weft.thinking_levels import THINKING_LEVELS, KnownLevels
+
+if TYPE_CHECKING:
+    from weft.config.key_check import KeyCheck
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
 OWN_CREDENTIALS = ("azure", "bedrock", "vertex")
@@ -188,6 +192,26 @@ class ModelRegistry:
         if isinstance(self._providers, ProviderTable):
             return self._providers.key_before_saved(provider)
         return ""
+
+    async def check_key(self, provider: str, key: str) -> KeyCheck:
+        """Ask a provider's server whether it takes a key, or the one that it has here."""
+        if isinstance(self._providers, ProviderTable):
+            return await self._providers.check_key(provider, key)
+        from weft.config.key_check import KeyCheck  # as for the table
+
+        return KeyCheck(state="unknown", why="the models of this program were handed in")
+
+    def shown_key(self, provider: str) -> tuple[str, str]:
+        """The beginning and the end of the key that a provider has here, and where it is from;
+        empty where it has none.
+        """
+        from weft.config.key_check import masked_key  # as above
+
+        if not isinstance(self._providers, ProviderTable):
+            return "", ""
+        key = self._providers.access(provider).key
+        source = self._providers.key_before_saved(provider) or "your file"
+        return (masked_key(key), source) if key else ("", "")
 
     def address(self, provider: str) -> str:
         """Where a provider is reached; empty for one with an adapter of its own."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,6 +27,9 @@ from weft.providers.catalogue import (
 from weft.providers.credentials import ProviderAccess
 from weft.providers.vendors import ADAPTERS, PROTOCOLS, access_from, make_provider
 from weft.transport import HttpClient, ProxySettings
+
+if TYPE_CHECKING:
+    from weft.config.key_check import KeyCheck
 
 PREFERRED: Final = ("anthropic", "openai", "google")
 """Whose key is looked for first, where no model is configured: those who make the models."""
@@ -193,6 +196,17 @@ class ProviderTable(Mapping[str, Provider]):
         """
         found = self._without_saved(name)
         return found.key_source if found.key else ""
+
+    async def check_key(self, name: str, key: str) -> KeyCheck:
+        """Ask a provider's server whether it takes a key; the one it has here where none is
+        given.
+        """
+        from weft.config.key_check import checked_key  # few ask
+
+        access = self.access(name)
+        if key:
+            access = msgspec.structs.replace(access, key=key, is_bearer=False)
+        return await checked_key(name, access, self.client)
 
     def _without_saved(self, name: str) -> ProviderAccess:
         endpoint = self._endpoints.get(name, ProviderSettings())

@@ -45,6 +45,7 @@ from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
     from weft.agents.host import ChildRequest, IsolatedPlace
+    from weft.config.key_check import KeyCheck
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
     from weft.project.mentions import AskRead
@@ -518,6 +519,14 @@ class SessionHost:
     def key_before_saved(self, provider: str) -> str:
         """The variable or setting whose key comes before a saved one at every start."""
         return self.services.models.key_before_saved(provider)
+
+    async def check_key(self, provider: str, key: str) -> KeyCheck:
+        """Ask a provider's server whether it takes a key, or the one that it has here."""
+        return await self.services.models.check_key(provider, key)
+
+    def shown_key(self, provider: str) -> tuple[str, str]:
+        """A provider's key as it may be shown, and where it is from."""
+        return self.services.models.shown_key(provider)
 
     def has_default_model(self) -> bool:
         """Whether settings or a key name the model of a new session; else it is a stand-in."""

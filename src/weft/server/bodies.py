@@ -197,6 +197,22 @@ class SessionList(msgspec.Struct, frozen=True, kw_only=True):
     """Those whose turn is at work."""
 
 
+class ExcerptQuery(QueryFields, frozen=True, kw_only=True):
+    """Words that were said in sessions."""
+
+    q: str
+    limit: int = 100
+    """Places that are looked at, the best first."""
+
+
+class SaidExcerpts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where sessions have the words of a search."""
+
+    excerpts: dict[str, str]
+    """By session: the text around its best place. One whose title alone has the words is missing,
+    and so may be one with many better places before its own."""
+
+
 class SessionChange(ChangeBody, frozen=True, kw_only=True):
     """What may be changed of a stored session."""
 

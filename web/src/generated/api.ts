@@ -522,6 +522,11 @@ export interface ErrorBody {
   message: string;
   details?: Record<string, unknown>;
 }
+/** Words that were said in sessions. */
+export interface ExcerptQuery {
+  q: string;
+  limit?: number;
+}
 /** What a command comes to: `send_message(expanded.content, **expanded.options)`. */
 export interface ExpandedCommand {
   content: (Text | Image | File)[];
@@ -887,11 +892,23 @@ export interface KeyBody {
   input_id?: string | null;
   key: string;
 }
+/** What the provider's server says of a key. */
+export interface KeyCheck {
+  state: "refused" | "unknown" | "works";
+  why?: string;
+}
+/** A key that is tested; without one, that which the provider has here. */
+export interface KeyCheckBody {
+  input_id?: string | null;
+  key?: string;
+}
 /** A provider that takes a key. */
 export interface KeyProvider {
   name: string;
   title: string;
   is_usable: boolean;
+  shown?: string;
+  source?: string;
 }
 /** A kind of a program's own. */
 export interface KindBody {
@@ -1582,6 +1599,10 @@ export interface RunBody {
   max_budget_usd?: number | null;
   schema?: Record<string, unknown> | null;
 }
+/** Where sessions have the words of a search. */
+export interface SaidExcerpts {
+  excerpts: Record<string, string>;
+}
 /** A prompt that is sent later, in a new session or in one that there is. */
 export interface ScheduleBody {
   input_id?: string | null;
@@ -2119,6 +2140,8 @@ export interface Operations {
   openapi: { answer: Record<string, unknown> };
   /** Stored sessions, last active first; `q` searches titles and messages. */
   list_saved: { query?: { q?: string | null; project?: string | null; archived?: boolean; after?: string | null; limit?: number }; answer: SessionList };
+  /** Around which words stored sessions say those of `q`. */
+  said_excerpts: { query: { q: string; limit?: number }; answer: SaidExcerpts };
   /** The sessions that run in this server. */
   list_active: { answer: SessionInfo[] };
   /** Start a session, or resume the one with `session_id`. */
@@ -2405,6 +2428,8 @@ export interface Operations {
   model_access: { path: { project: string }; answer: ModelAccess };
   /** Save a provider's key for this user; `any` finds the provider by the key. */
   save_key: { path: { project: string; provider: string }; body: KeyBody; answer: ModelAccess };
+  /** Ask a provider's server whether it takes a key, before it is saved or later. */
+  test_key: { path: { project: string; provider: string }; body?: KeyCheckBody; answer: KeyCheck };
   /** The permission rules that count in a project, those that deny first. */
   list_rules: { path: { project: string }; answer: RuleList };
   /** Keep a permission rule in the user's settings; open sessions heed it at once. */
@@ -2539,6 +2564,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   new_code: ["POST", "/api/pair/codes"],
   openapi: ["GET", "/api/openapi.json"],
   list_saved: ["GET", "/api/sessions"],
+  said_excerpts: ["GET", "/api/sessions/excerpts"],
   list_active: ["GET", "/api/sessions/active"],
   start_session: ["POST", "/api/sessions"],
   import_session: ["POST", "/api/sessions/import"],
@@ -2682,6 +2708,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   logout_mcp_server: ["POST", "/api/projects/{project}/mcp/{server}/logout"],
   model_access: ["GET", "/api/projects/{project}/model-access"],
   save_key: ["PUT", "/api/projects/{project}/keys/{provider}"],
+  test_key: ["POST", "/api/projects/{project}/keys/{provider}/test"],
   list_rules: ["GET", "/api/projects/{project}/permissions"],
   add_rule: ["POST", "/api/projects/{project}/permissions"],
   remove_rule: ["DELETE", "/api/projects/{project}/permissions"],

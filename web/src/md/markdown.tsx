@@ -12,8 +12,9 @@ import { blocks, BlockStream, safeLink, type Block } from "./blocks.ts";
 export function Markdown({ text, isLive = false }: { text: string; isLive?: boolean }): JSX.Element {
   const stream = useRef<BlockStream | undefined>(undefined);
   if (isLive) stream.current ??= new BlockStream();
-  const found = useMemo(() => (isLive ? stream.current?.update(text) : undefined) ?? blocks(text), [text, isLive]);
-  return <div class={isLive ? "text-block streaming" : "text-block"}><Blocks found={found} /></div>;
+  const grown = stream.current;
+  const found = useMemo(() => (isLive ? grown?.update(text) : grown?.finish(text)) ?? blocks(text), [text, isLive]);
+  return <div class={`text-block${isLive ? " streaming" : ""}${grown ? " grown" : ""}`}><Blocks found={found} /></div>;
 }
 
 /** Blocks that are compared as one: an answer of a thousand blocks is not gone through for each piece. */

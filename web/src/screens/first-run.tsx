@@ -4,8 +4,8 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { send } from "../api.ts";
-import { access, attempt, project, projectName, readAccess, say, startSession } from "../store.ts";
-import type { ModelAccess } from "../types.ts";
+import { access, project, projectName, readAccess, say, startSession } from "../store.ts";
+import type { KeyCheck, ModelAccess } from "../types.ts";
 import { Button, Key } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 
@@ -41,19 +41,32 @@ export function FirstRun(): JSX.Element {
 export function KeyForm({ known, done, of = "any" }: { known: ModelAccess | null; done: () => void; of?: string }): JSX.Element {
   const key = useSignal("");
   const whose = useSignal(of);
+  const trouble = useSignal("");
+  const busy = useSignal(false);
   const save = async (): Promise<void> => {
-    const found = await attempt(send<ModelAccess>("PUT", `/projects/${encodeURIComponent(project.value.key)}/keys/${encodeURIComponent(whose.value)}`, { key: key.value }));
-    if (found === null) return;
-    key.value = "";
-    access.value = found;
-    say("ok", "The key is saved; only you can read it.");
-    done();
+    busy.value = true;
+    trouble.value = "";
+    try {
+      const path = `/projects/${encodeURIComponent(project.value.key)}/keys/${encodeURIComponent(whose.value)}`;
+      const test = await send<KeyCheck>("POST", `${path}/test`, { key: key.value });
+      if (test.state === "refused") { trouble.value = `${test.why}. It is not saved.`; return; }
+      access.value = await send<ModelAccess>("PUT", path, { key: key.value });
+      key.value = "";
+      if (test.state === "works") say("ok", "The key works and is saved; only you can read it.");
+      else say("warn", `The key is saved, and could not be tested: ${test.why}.`);
+      done();
+    } catch (error) {
+      trouble.value = error instanceof Error ? error.message : String(error);
+    } finally {
+      busy.value = false;
+    }
   };
   return (
     <form class="way key-form" onSubmit={(event) => { event.preventDefault(); void save(); }}>
       <select class="field" aria-label="Whose key" value={whose.value} onChange={(event) => { whose.value = event.currentTarget.value; }}><option value="any">Found by the key</option>{known?.providers.map((each) => <option key={each.name} value={each.name}>{each.title}</option>)}</select>
-      <input class="field" type="password" autocomplete="off" aria-label="Key" placeholder="Paste the key" value={key.value} ref={(element) => { if (element && !key.value) element.focus(); }} onInput={(event) => { key.value = event.currentTarget.value; }} />
-      <Button kind="primary" off={key.value.trim() ? undefined : "Paste the key"} onClick={() => void save()}>Save</Button>
+      <input class="field" type="password" autocomplete="off" aria-label="Key" placeholder="Paste the key" value={key.value} ref={(element) => { if (element && !key.value) element.focus(); }} aria-invalid={trouble.value !== ""} onInput={(event) => { key.value = event.currentTarget.value; trouble.value = ""; }} />
+      <Button kind="primary" busy={busy.value} off={key.value.trim() ? undefined : "Paste the key"} onClick={() => void save()}>Save</Button>
+      {trouble.value ? <p class="bad" role="alert">{trouble.value}</p> : null}
     </form>
   );
 }

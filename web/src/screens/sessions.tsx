@@ -18,16 +18,20 @@ export function Sessions(): JSX.Element {
   const words = useSignal("");
   const view = useSignal<View>("all");
   const found = useSignal<SessionRow[] | null>(null);
+  const said = useSignal<Record<string, string>>({});
   const at = useSignal(0);
   const field = useRef<HTMLInputElement>(null);
   const file = useRef<HTMLInputElement>(null);
   useEffect(() => { if (window.innerWidth >= 768) field.current?.focus(); void loadSessions(); }, []);
   useEffect(() => {
+    if (!words.value.trim()) said.value = {};
     if (!words.value.trim() && view.value !== "archived") { found.value = null; return; }
+    let isPast = false;
     const timer = window.setTimeout(() => {
-      void attempt(get<{ rows: SessionRow[] }>("/sessions", { q: words.value.trim(), archived: view.value === "archived", limit: 100 })).then((answer) => { found.value = answer?.rows ?? []; at.value = 0; });
+      if (words.value.trim()) get<{ excerpts: Record<string, string> }>("/sessions/excerpts", { q: words.value.trim() }).then((answer) => { if (!isPast) said.value = answer.excerpts; }, () => undefined);
+      void attempt(get<{ rows: SessionRow[] }>("/sessions", { q: words.value.trim(), archived: view.value === "archived", limit: 100 })).then((answer) => { if (!isPast) { found.value = answer?.rows ?? []; at.value = 0; } });
     }, 120);
-    return () => window.clearTimeout(timer);
+    return () => { isPast = true; window.clearTimeout(timer); };
   }, [words.value, view.value]);
   const all = found.value ?? rows.value;
   const shown = all.filter((row) => view.value === "needs" ? ["needs", "partial"].includes(standing(row).mark) : view.value === "running" ? standing(row).mark === "running" : true);
@@ -78,7 +82,7 @@ export function Sessions(): JSX.Element {
         {[...groups].map(([path, list]) => (
           <section key={path}>
             <h2 class="group"><span class="name">{path.split("/").filter(Boolean).at(-1) ?? path}</span><span class="dim">{path}</span><span class="push" /><span class="dim">{words.value ? `${list.length} found` : list.length}</span></h2>
-            <ul>{list.map((row) => <Line key={row.id} row={row} words={words.value} isChosen={row === chosen} isArchived={view.value === "archived"} />)}</ul>
+            <ul>{list.map((row) => <Line key={row.id} row={row} words={words.value} said={said.value[row.id]} isChosen={row === chosen} isArchived={view.value === "archived"} />)}</ul>
           </section>
         ))}
       </div>
@@ -93,12 +97,12 @@ function archive(row: SessionRow, isArchived: boolean): void {
   void put(!isArchived).then(() => say("ok", isArchived ? "Back from the archive." : "Archived.", () => void put(isArchived)));
 }
 
-function Line({ row, words, isChosen, isArchived }: { row: SessionRow; words: string; isChosen: boolean; isArchived: boolean }): JSX.Element {
+function Line({ row, words, said, isChosen, isArchived }: { row: SessionRow; words: string; said: string | undefined; isChosen: boolean; isArchived: boolean }): JSX.Element {
   const { mark, words: state } = standing(row);
   return (
     <li class={isChosen ? "session-row chosen" : "session-row"}>
       <button type="button" class="open" onClick={() => go("chat", row.id)}>
-        <Mark name={mark} label="" /><span class="words"><span class="name">{found(titleOf(row), words)}</span><span class="sub">{found(row.first_prompt.replace(/\s+/g, " ").slice(0, 160), words)}</span></span>
+        <Mark name={mark} label="" /><span class="words"><span class="name">{found(titleOf(row), words)}</span><span class="sub">{found(said ?? row.first_prompt.replace(/\s+/g, " ").slice(0, 160), words)}</span></span>
         <span class={row.damaged ? "cell state bad" : "cell state"}>{row.damaged ? `damaged: ${row.damaged}` : state.split(" · ")[0]}</span>
         <span class="cell turns">{row.branch ? <><Icon name="branch" size={13} /> {row.branch}</> : ""}</span>
         <span class="cell turns">{count(row.turn_count, "turn")}</span><span class="cell cost">{row.cost_usd === null ? "" : money(row.cost_usd)}</span><span class="cell age">{age(row.last_active, minute.value)}</span>

@@ -5,12 +5,15 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, send } from "../api.ts";
 import { access, attempt, look, notifies, project, readAccess, route, say, wantNotifications } from "../store.ts";
+import type { KeyCheck, ModelAccess } from "../types.ts";
 import { Button, Chip, Empty, Loading, Segments, Switch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { KEYS } from "../keys.ts";
+import { sourceOf } from "../state/words.ts";
 import { Costs } from "./costs.tsx";
 import { KeyForm } from "./first-run.tsx";
 import { McpServers } from "./mcp.tsx";
+import { Permissions } from "./permissions.tsx";
 
 interface Setting { value: unknown; source: string; about: string; choices?: string[] }
 
@@ -24,6 +27,8 @@ function titleOf(name: string): string {
   return TITLES[name] ?? (tail[0]?.toUpperCase() ?? "") + tail.slice(1);
 }
 
+/** Shown as rules, one by one. */
+const RULES = new Set(["permissions.allow", "permissions.ask", "permissions.deny"]);
 const GROUPS = ["Models and keys", "Permissions", "Sandbox", "Context", "Files and history"];
 
 export function Settings(): JSX.Element {
@@ -39,7 +44,7 @@ export function Settings(): JSX.Element {
   const place = (name: string): string => `${GROUPS.includes(name) ? GROUPS.indexOf(name) : 9} ${name}`;
   const groups = [...new Set(entries.map(([name]) => groupOf(name)))].sort((one, other) => place(one).localeCompare(place(other)));
   const low = words.value.toLowerCase();
-  const shown = low ? entries.filter(([name, each]) => `${name} ${titleOf(name)} ${each.about}`.toLowerCase().includes(low)) : entries.filter(([name]) => groupOf(name) === group.value);
+  const shown = low ? entries.filter(([name, each]) => `${name} ${titleOf(name)} ${each.about}`.toLowerCase().includes(low)) : entries.filter(([name]) => groupOf(name) === group.value && !RULES.has(name));
   return (
     <div class="settings">
       <div class="settings-side">
@@ -54,20 +59,13 @@ export function Settings(): JSX.Element {
         {!low && group.value === "Look" ? <><Look /><Notices /></> : null}
         {!low && group.value === "Costs" ? <Costs /> : null}
         {!low && group.value === "MCP servers" ? <McpServers /> : null}
+        {!low && group.value === "Permissions" ? <><Permissions /><h3 class="keys-head">Settings</h3></> : null}
         {!low && group.value === "Shortcuts" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
         {shown.map(([name, each]) => <Row key={name} name={name} setting={each} changed={load} />)}
         {!low && group.value === "Models and keys" && all.value ? <Keys /> : null}
       </div>
     </div>
   );
-}
-
-/** Where a value comes from, in a word; what the environment or the command line sets is shown only. */
-function sourceOf(source: string): { words: string; fixed: boolean } {
-  if (/[/\\]\.weft[/\\]/.test(source)) return { words: "project", fixed: false };
-  if (/[/\\]/.test(source)) return { words: "you", fixed: false };
-  if (source === "caller") return { words: "command line", fixed: true };
-  return { words: source, fixed: source !== "default" };
 }
 
 function groupOf(name: string): string {
@@ -123,10 +121,32 @@ function Keys(): JSX.Element {
     <>
       <h3 class="keys-head">Keys</h3>
       {known === null ? <Loading rows={3} /> : (
-        <table class="plain rows key-table"><thead><tr><th scope="col">Provider</th><th scope="col">Key</th><th scope="col"><span class="sr">Change</span></th></tr></thead>
-          <tbody>{known.providers.map((each) => <tr key={each.name}><th scope="row">{each.title}</th><td>{each.is_usable ? <span class="ok"><Icon name="check" size={13} /> there is one</span> : <span class="dim">none</span>}</td><td><Button small label={`${each.is_usable ? "Replace" : "Add"} the key of ${each.title}`} onClick={() => { open.value = open.value === each.name ? "" : each.name; }}>{each.is_usable ? "Replace…" : "Add…"}</Button></td></tr>)}</tbody></table>
+        <table class="plain rows key-table"><thead><tr><th scope="col">Provider</th><th scope="col">Key</th><th scope="col">From</th><th scope="col">State</th><th scope="col"><span class="sr">Change</span></th></tr></thead>
+          <tbody>{known.providers.map((each) => <KeyRow key={each.name} row={each} replace={() => { open.value = open.value === each.name ? "" : each.name; }} />)}</tbody></table>
       )}
       {open.value ? <KeyForm key={open.value} known={known} of={open.value} done={() => { open.value = ""; }} /> : null}
     </>
+  );
+}
+
+function KeyRow({ row, replace }: { row: ModelAccess["providers"][number]; replace: () => void }): JSX.Element {
+  const found = useSignal<KeyCheck | null>(null);
+  const busy = useSignal(false);
+  // Another key is another state.
+  useEffect(() => { found.value = null; }, [row.shown]);
+  const test = async (): Promise<void> => {
+    busy.value = true;
+    found.value = await attempt(send<KeyCheck>("POST", `/projects/${encodeURIComponent(project.value.key)}/keys/${encodeURIComponent(row.name)}/test`, {}));
+    busy.value = false;
+  };
+  const state = found.value?.state;
+  return (
+    <tr>
+      <th scope="row">{row.title}</th>
+      <td>{row.shown ? <code>{row.shown}</code> : <span class="dim">{row.is_usable ? "none needed" : "none"}</span>}</td>
+      <td>{row.source ? row.source === "your file" ? "your file" : <code>{row.source}</code> : null}</td>
+      <td aria-live="polite">{state === "works" ? <span class="verdict ok"><Icon name="check" size={13} /> works</span> : state === "refused" ? <span class="verdict bad"><Icon name="cross" size={13} /> {found.value?.why}</span> : state ? <span class="dim">{found.value?.why}</span> : null}</td>
+      <td>{row.shown ? <Button small kind="quiet" busy={busy.value} label={`Test the key of ${row.title}`} onClick={() => void test()}>Test</Button> : null}<Button small label={`${row.shown ? "Replace" : "Add"} the key of ${row.title}`} onClick={replace}>{row.shown ? "Replace…" : "Add…"}</Button></td>
+    </tr>
   );
 }

@@ -29,6 +29,7 @@ const Settings = lazy(() => import("./settings.tsx"), "Settings");
 const FirstRun = lazy(() => import("./first-run.tsx"), "FirstRun");
 
 const WIDE: Screen[] = ["chat", "plan"];
+/** The tree has its map instead, but on a phone, where there is no room for it. */
 const WITH_BAR: Screen[] = ["chat", "changes", "files", "plan"];
 const WITH_PANEL: Screen[] = ["chat"];
 
@@ -50,7 +51,7 @@ export function Shell(): JSX.Element {
       {drawer.value ? <div class="scrim" onClick={() => { drawer.value = false; }} /> : null}
       <div class="page">
         {hasSession ? <TopBar screen={screen} flip={flip} /> : <PlainTop screen={screen} flip={flip} />}
-        {hasSession && WITH_BAR.includes(screen) ? <ThreadBar /> : null}
+        {hasSession && (WITH_BAR.includes(screen) || (screen === "tree" && window.innerWidth < 768)) ? <ThreadBar /> : null}
         <div class="middle">
           <main class="screen" id="main">{hasSession ? <h2 class="sr">{screen === "chat" ? "Conversation" : screen}</h2> : null}<ScreenView screen={screen} hasSession={hasSession} /></main>
           {panel ? <Panel /> : null}

@@ -63,3 +63,11 @@ export function commandWords(line: string): string[] {
     found.push(plain || (single ?? (double ?? "").replace(/\\(.)/g, "$1")));
   return found;
 }
+
+/** Where a value comes from, in a word; what the environment or the command line sets is shown only. */
+export function sourceOf(source: string): { words: string; fixed: boolean } {
+  if (/[/\\]\.weft[/\\]/.test(source)) return { words: "project", fixed: false };
+  if (/[/\\]/.test(source)) return { words: "you", fixed: false };
+  if (source === "caller") return { words: "command line", fixed: true };
+  return { words: source, fixed: source !== "default" };
+}

@@ -27,6 +27,7 @@ from weft.errors import UsageError
 from weft.events import Todo
 from weft.ids import derived_id
 from weft.server.bodies import (
+    ExcerptQuery,
     ExportQuery,
     ForkBody,
     ImportBody,
@@ -35,6 +36,7 @@ from weft.server.bodies import (
     MessageRow,
     PageQuery,
     QueuedPair,
+    SaidExcerpts,
     SessionChange,
     SessionList,
     SessionListQuery,
@@ -50,6 +52,8 @@ from weft.state import TouchedFile
 MOST_MESSAGES = 200
 """Of one page."""
 MOST_ROWS = 500
+MOST_PLACES = 200
+"""Of one search for excerpts."""
 
 
 async def view_of(app: App, session: Session) -> SessionView:
@@ -81,6 +85,15 @@ async def _list(call: ApiCall) -> SessionList:
         next=rows.next,
         working=sorted(working & {row.id for row in rows}),
     )
+
+
+async def _excerpts(call: ApiCall) -> SaidExcerpts:
+    query: ExcerptQuery = call.query
+    if not 0 < query.limit <= MOST_PLACES:
+        raise UsageError(f"from 1 to {MOST_PLACES} places are looked at")
+    hits = await call.parts.projects.main.store.search(query.q, limit=query.limit)
+    # The best place of a session comes first.
+    return SaidExcerpts(excerpts={hit.session_id: hit.excerpt for hit in reversed(hits)})
 
 
 _WORK = ("thinking", "executing_tool", "awaiting_permission")
@@ -212,6 +225,15 @@ SESSIONS: tuple[ApiOperation, ...] = (
         query=SessionListQuery,
         answer=SessionList,
         calls=("sessions.list_saved",),
+    ),
+    ApiOperation(
+        method="GET",
+        path="/sessions/excerpts",
+        name="said_excerpts",
+        says="Around which words stored sessions say those of `q`.",
+        run=_excerpts,
+        query=ExcerptQuery,
+        answer=SaidExcerpts,
     ),
     ApiOperation(
         method="GET",
