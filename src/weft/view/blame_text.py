@@ -139,7 +139,7 @@ def blame_rows(
     if found.made_by == "user" and found.since is not None:
         until = "now" if found.until is None else when(found.until)
         rows.append(("between", f"{when(found.since)} and {until}"))
-    rows += [("before", step) for step in found.steps]
+    rows += [("name", step) for step in found.steps]
     return rows + [("note", note) for note in found.notes]
 
 

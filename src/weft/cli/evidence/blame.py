@@ -7,12 +7,9 @@ folder that is removed with it.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
@@ -24,47 +21,29 @@ from weft.cli.commands.confirmation import confirm
 from weft.cli.commands.fan_table.live_table import TerminalKeys, is_interactive
 from weft.cli.commands.table import print_table, when
 from weft.cli.commands.with_app import with_app
+from weft.cli.evidence.past_shell import past_copy, place_of, run_shell, tree_rows
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.sanitize import clean_line
 from weft.cli.stdio import tell, write_line, write_pretty
-from weft.cli.unattended.later_commands import INSIDE
 from weft.errors import UsageError
 from weft.evidence import Blame, allowed_words
 from weft.view import blame_rows
 
 NOTES: Final = "weft"
 """Notes are kept below `refs/notes/weft`."""
-_PLACE: Final = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
-_AROUND: Final = 2
-"""Messages of the tree that are shown before and after the one that wrote the line."""
 
 
 def run(arguments: ParsedArguments) -> int:
     """Show it."""
     if len(arguments.words) != 1:
         raise UsageError("`weft blame` takes a file and a line of it: weft blame src/app.py:12")
-    if arguments.flag("notes") and os.environ.get(INSIDE):
+    if arguments.flag("notes") and os.environ.get("WEFT_RUN"):
         raise UsageError(
             "this runs inside a session's command: a model writes no notes into the repository"
         )
     path, line = place_of(arguments.words[0])
     return with_app(arguments, lambda app: _blamed(app, arguments, path, line))
-
-
-def place_of(given: str) -> tuple[str, int]:
-    """A file and a line of it; the file may have a colon in its name.
-
-    Raises:
-        UsageError: there is no line.
-    """
-    place = _PLACE.fullmatch(given)
-    if place is None:
-        raise UsageError(
-            f"{clean_line(given)[:200]!r} names no line; `weft blame` takes FILE:LINE, with the "
-            "line as a number: weft blame src/app.py:12"
-        )
-    return place[1], int(place[2])
 
 
 async def _blamed(app: App, arguments: ParsedArguments, path: str, line: int) -> int:
@@ -107,39 +86,13 @@ async def _offer(app: App, found: Blame) -> None:
 
 
 async def open_past(session: Session, node: str) -> None:
-    """The tree around a message, and a shell in a copy of the files as they were when it was done;
-    the copy is removed when the shell ends.
-    """
-    for row in await _tree_rows(session, node):
-        tell(clean_line(row))
-    with tempfile.TemporaryDirectory(prefix="weft-past-", ignore_cleanup_errors=True) as name:
-        folder = Path(name) / "project"
-        left = await session.write_files(folder, node)
-        for each in left[:5]:
-            tell(f"not there: {clean_line(each.path)} ({each.why})")
-        tell("these are copies of the files as they were; `exit` removes them and goes back")
-        await anyio.to_thread.run_sync(_shell, folder)
-
-
-async def _tree_rows(session: Session, node: str) -> list[str]:
-    messages = await session.messages_with_ids()
-    ids = [each for each, _ in messages]
-    if node not in ids:
-        return [f"{node} is on another branch; `/tree` in `weft -r {session.id}` shows it"]
-    at = ids.index(node)
-    rows = []
-    for number in range(max(0, at - _AROUND), min(len(ids), at + _AROUND + 1)):
-        message = messages[number][1]
-        text = " ".join(str(getattr(message, "text", "") or "").split())[:80]
-        mark = "▸" if number == at else " "
-        rows.append(f"{mark} {ids[number][-8:]} {message.role}: {text}")
-    return rows
-
-
-def _shell(folder: Path) -> None:
-    shell = os.environ.get("SHELL") or "/bin/sh"
-    environ = {**os.environ, "WEFT_PAST": str(folder)}
-    subprocess.run([shell], cwd=folder, env=environ, check=False)
+    """The tree around a message, and a shell in the files as they were when it was done."""
+    for row in await tree_rows(session, node):
+        tell(row)
+    async with past_copy(session, node) as (folder, said):
+        for each in said:
+            tell(each)
+        await anyio.to_thread.run_sync(run_shell, str(folder))
 
 
 # -- what goes into the repository

@@ -220,7 +220,8 @@ def _twice(path: Path) -> Iterator[Path]:
 def _prepared(db: apsw.Connection) -> apsw.Connection:
     db.set_busy_timeout(2_000)
     db.execute("PRAGMA synchronous = OFF")
-    [version] = db.execute("PRAGMA user_version").fetchone()
+    row = db.execute("PRAGMA user_version").fetchone()
+    version = row[0] if row else 0
     if version != _SCHEMA:
         if version:
             db.close()
