@@ -277,7 +277,7 @@ class RandomHistory:
             if found.text != word or said != writer:
                 self.tally.wrong.append(
                     f"seed {self.seed}: {path}:{number} {word} is of {writer}, not of {said}: "
-                    f"{found.sentence} {found.steps} {found.notes}"
+                    f"{found.sentence} {found.steps[:5]} {found.notes}"
                 )
 
     def _prompt_of(self, found: Blame) -> str:

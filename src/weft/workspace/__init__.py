@@ -48,10 +48,10 @@ if TYPE_CHECKING:
         read_small,
     )
     from weft.workspace.history.inotify import FolderWatches, InotifyEvent, InotifyWatcher
+    from weft.workspace.history.made_commits import commits_since, head_record
     from weft.workspace.ignore import IgnoreFile, IgnoreRules, ignore_of, read_ignore_file
     from weft.workspace.ignore_traps import unless_trapped
     from weft.workspace.local import LocalWorkspace
-    from weft.workspace.made_commits import commits_since, head_record
     from weft.workspace.process.background_groups import BACKGROUND_GROUPS
     from weft.workspace.process.command_keeper import COMMAND_KEEPER
     from weft.workspace.process.piped import PipedProgram
@@ -127,9 +127,9 @@ _HOMES = {
     "GitChanges": "git_changes",
     "GitRepository": "git_repository",
     "SafeGit": "git",
-    "commits_since": "made_commits",
+    "commits_since": "history.made_commits",
     "find_repository": "git_repository",
-    "head_record": "made_commits",
+    "head_record": "history.made_commits",
     "FolderWatches": "history.inotify",
     "IgnoreFile": "ignore",
     "IgnoreRules": "ignore",

@@ -7,15 +7,13 @@ folder that is removed with it.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Final
 
 import anyio.to_thread
 import msgspec
 
 from weft.api import Session
+from weft.api.evidence.blame_note import note_blame, noted_commit, trailers_of
 from weft.app import App
 from weft.cli.commands.confirmation import confirm
 from weft.cli.commands.fan_table.live_table import TerminalKeys, is_interactive
@@ -29,9 +27,6 @@ from weft.cli.stdio import tell, write_line, write_pretty
 from weft.errors import UsageError
 from weft.evidence import Blame, allowed_words
 from weft.view import blame_rows
-
-NOTES: Final = "weft"
-"""Notes are kept below `refs/notes/weft`."""
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -56,7 +51,7 @@ async def _blamed(app: App, arguments: ParsedArguments, path: str, line: int) ->
     else:
         show_blame(found)
     if arguments.flag("notes"):
-        await anyio.to_thread.run_sync(_note, app.project_path, found, arguments.flag("yes"))
+        await _note(app, found, is_sure=arguments.flag("yes"))
     elif is_interactive() and not (arguments.flag("json") or arguments.flag("trailers")):
         await _offer(app, found)
     return OK
@@ -98,37 +93,18 @@ async def open_past(session: Session, node: str) -> None:
 # -- what goes into the repository
 
 
-def trailers_of(found: Blame) -> Sequence[str]:
-    """The trailers for a commit of this line.
-
-    Raises:
-        UsageError: no session wrote it.
-    """
-    if found.turn is None:
-        raise UsageError(f"{found.path}:{found.line} was written by no session: no trailers")
-    return [f"Weft-Session: {found.turn.session_id}", f"Weft-Turn: {found.turn.turn_id}"]
-
-
-def _note(project: str, found: Blame, is_sure: bool) -> None:
-    """Write the trailers as a note on the commit of the line.  Blocks."""
-    text = "\n".join(trailers_of(found))
-    if found.commit is None:
-        raise UsageError(f"{found.path}:{found.line} is in no commit yet: nothing to put a note on")
-    commit = found.commit.commit
+async def _note(app: App, found: Blame, *, is_sure: bool) -> None:
+    """Write the trailers as a note on the commit of the line, after a yes."""
+    commit = noted_commit(found)
     if not is_sure:
-        confirm(
-            f"Write a note on commit {commit[:12]} (refs/notes/{NOTES})?",
-            unasked="a note is written after a yes; --yes gives it",
-            refused="no note was written",
-        )
-    # Settings of the repository start no program: hooks and monitors are off.
-    quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
-    command = ["git", *quiet, "notes", f"--ref={NOTES}", "append", "-m", text, commit]
-    try:
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise UsageError(f"git cannot be started: {error.strerror}") from error
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["it does not say why"]
-        raise UsageError(f"git wrote no note: {clean_line(said[0])}")
-    tell(f"noted on {commit[:12]}; `git log --notes={NOTES}` shows it")
+        await anyio.to_thread.run_sync(_confirm_note, commit)
+    await note_blame(app.host, found)
+    tell(f"noted on {commit[:12]}; `git log --notes=weft` shows it")
+
+
+def _confirm_note(commit: str) -> None:
+    confirm(
+        f"Write a note on commit {commit[:12]} (refs/notes/weft)?",
+        unasked="a note is written after a yes; --yes gives it",
+        refused="no note was written",
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,7 @@ LEAST_LIKE: Final = 0.5
 """How much of a file must be the same for another one to have been renamed to it."""
 MOST_LIKE: Final = 100
 """Files that are compared for that."""
+VersionOrder: TypeAlias = tuple[float, str, int]
 _WRITERS: Final = frozenset({"write", "edit", "multi_edit", "apply_patch"})
 """Tools of which each change is meant: others may bring back what was there."""
 
@@ -90,7 +91,7 @@ class LineTrace:
         return await self._most_like(found, content, lines)
 
     async def renamed_outside(
-        self, place: TracePlace, before: float | None, lines: Sequence[bytes]
+        self, place: TracePlace, before: VersionOrder | None, lines: Sequence[bytes]
     ) -> FileVersion | None:
         """The same, where nothing was told of it: a file that is not there any more."""
         same = await self._index.with_content(place.content)
@@ -101,7 +102,7 @@ class LineTrace:
             if path == place.path or await self._exists(path):
                 continue
             known = await self._index.of_path(path)
-            known = [each for each in known if before is None or each.at <= before]
+            known = [each for each in known if before is None or each.order < before]
             if known and known[-1].is_there:
                 found.append((known[-1], known[-1].after))
         return await self._most_like(found, place.content, lines)
@@ -147,6 +148,8 @@ class _FileWalk:
         self._bound = bound
         """Versions from here on are later than the place."""
         self._until = until
+        self._floor: VersionOrder | None = None
+        """The oldest version that was passed: a rename leads to what was there before it."""
 
     async def run(self) -> TraceEnd:
         for _ in range(MOST_STEPS):
@@ -184,6 +187,11 @@ class _FileWalk:
 
     def _go_before(self, number: int) -> None:
         self._bound, self._until = number, self._versions[number].at
+        self._pass(self._versions[number])
+
+    def _pass(self, version: FileVersion) -> None:
+        order = version.order
+        self._floor = order if self._floor is None else min(self._floor, order)
 
     def _was_before(self, number: int) -> bool:
         """Whether the content was there before this version."""
@@ -224,6 +232,7 @@ class _FileWalk:
 
     async def _at_making(self, number: int, version: FileVersion) -> TraceEnd | None:
         """A file that was not there before: new, or another one's new name."""
+        self._pass(version)
         lines = await self._lines()
         origin = await self._trace.renamed_in(version, self._place.content, lines)
         if origin is not None and await self._renamed(origin):
@@ -241,7 +250,9 @@ class _FileWalk:
         self._bound = bisect_left(places, origin.order)
         # The last version that is there is the one that was renamed, not a later one.
         self._bound += origin.is_there
-        self._until = origin.at if not origin.is_there else self._until
+        if not origin.is_there:
+            self._until = origin.at
+            self._pass(origin)
         return True
 
     def _made(self, version: FileVersion) -> TraceEnd:
@@ -253,6 +264,7 @@ class _FileWalk:
         made_by: LineWriter = "user" if version.kind == "outside" else "unknown"
         before = self._versions[number - 1] if number else None
         self._until = version.at
+        self._pass(version)
         if before is None or not before.is_there:
             lines = await self._lines()
             origin = await self._trace.renamed_in(version, self._place.content, lines)
@@ -287,7 +299,7 @@ class _FileWalk:
         if before is not None and before.is_there:
             return await self._from_known(number, "user", None)
         lines = await self._lines()
-        origin = await self._trace.renamed_outside(self._place, self._until, lines)
+        origin = await self._trace.renamed_outside(self._place, self._floor, lines)
         if origin is not None and await self._renamed(origin):
             return None
         since = None if before is None else before.at
@@ -336,6 +348,7 @@ class _FileWalk:
             self._go_before(number)
             return None
         if not version.was_there:
+            self._pass(version)
             lines = await self._lines()
             origin = await self._trace.renamed_in(version, self._place.content, lines)
             if origin is not None and await self._renamed(origin):
