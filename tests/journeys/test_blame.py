@@ -206,3 +206,57 @@ async def test_a_deleted_session_and_a_damaged_index_are_no_obstacle(world: Worl
         await app.sessions.delete_session(session.id)
         found = await app.blame("a.txt", 1)
         assert (found.made_by, found.turn) == ("user", None)
+
+
+async def test_files_that_were_renamed_to_each_others_names_lead_in_no_circle(
+    world: World,
+) -> None:
+    repository(world)
+    world.write("a.txt", "one\ntwo\nthree\nfour\n")
+    plan = [shell("mv a.txt b.txt"), shell("mv b.txt a.txt"), shell("mv a.txt b.txt")]
+    async with open_world(world, turns(*plan)) as app:
+        session = await start(app)
+        for number in range(3):
+            world.clock.advance(10)
+            await session.send_message(f"rename {number}")
+        (world.project / "b.txt").rename(world.project / "c.txt")
+        found = await app.blame("c.txt", 1)
+        assert (found.made_by, found.notes) == ("user", ())
+        assert len(found.steps) <= 4
+
+
+async def test_a_commit_of_a_session_leads_to_the_turn_that_made_it(world: World) -> None:
+    repository(world)
+    identity = "-c user.name=Weft -c user.email=w@b"
+    commits = f"git add -A && git {identity} commit -qm 'By the session'"
+    plan = [write("a.txt", "one\n"), shell(commits)]
+    async with open_world(world, turns(*plan)) as app:
+        session = await start(app)
+        await session.send_message("write it")
+        world.clock.advance(10)
+        await session.send_message("commit it")
+        found = await app.blame("a.txt", 1)
+        assert found.turn is not None
+        assert found.turn.prompt == "write it"
+        assert found.commit is not None
+        assert found.committed_by is not None
+        assert found.committed_by.prompt == "commit it"
+
+
+async def test_a_check_in_a_later_turn_counts_and_one_before_the_line_does_not(
+    world: World,
+) -> None:
+    repository(world)
+    world.write("Makefile", "test:\n\t@false\n")
+    plan = [shell("make test"), write("a.txt", "one\n"), shell("ls"), shell("make test")]
+    async with open_world(world, turns(*plan)) as app:
+        session = await start(app)
+        for number in range(3):
+            world.clock.advance(10)
+            await session.send_message(f"turn {number}")
+        assert (await app.blame("a.txt", 1)).check is None
+        world.clock.advance(10)
+        await session.send_message("test it")
+        check = (await app.blame("a.txt", 1)).check
+        assert check is not None
+        assert (check.command, check.exit_code) == ("make test", 2)

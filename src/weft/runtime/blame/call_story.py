@@ -59,7 +59,8 @@ async def story_of(version: FileVersion, store: Store) -> CallStory:
         allowed_by=NOT_RECORDED if permission is None else permission.by,
         allowed_why="" if permission is None else one_line(permission.text, LONGEST_WORDS),
     )
-    return CallStory(turn=turn, call=call, is_by_user=is_by_user)
+    # What the user typed stands between turns: no message asked for it.
+    return CallStory(turn=None if is_by_user else turn, call=call, is_by_user=is_by_user)
 
 
 async def turn_of(found: FileVersion | MadeCommit, store: Store) -> LineTurn | None:

@@ -84,8 +84,7 @@ class LineBlame:
         end, story = origin.end, origin.story
         nodes = decided(graph, origin.commit, story.turn)
         check = None
-        if end.version is not None and end.made_by != "user":
-            version = end.version
+        if (version := end.version) is not None and end.made_by != "user":
             root = self._services.project_path.rstrip("/")
             check = await first_check(version.session, version.seq, version.at, root, self._store)
         is_user = end.made_by == "user"
