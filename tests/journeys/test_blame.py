@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,9 @@ from weft.errors import UsageError
 from weft.providers.script import CallTool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+Turn = Sequence[CallTool] | CallTool
 
 
 def edit(path: str, old: str, new: str) -> list[CallTool]:
@@ -39,7 +44,7 @@ async def test_a_line_leads_to_its_message_call_permission_check_decision_and_co
     world.write("auth.py", "a = 1\nb = 2\n")
     world.write("Makefile", "test:\n\t@true\n")
     commit(world, "Begin")
-    plan = [
+    plan: list[Turn] = [
         [*edit("auth.py", "b = 2", "b = 3"), shell("make test")],
         write("other.py", "x\n"),
     ]
@@ -47,11 +52,10 @@ async def test_a_line_leads_to_its_message_call_permission_check_decision_and_co
         session = await start(app)
         await session.send_message("make b three")
         world.clock.advance(10)
-        made = await app.decisions.log(
+        await app.decisions.log(
             "Three is enough", why="measured", options=["four"], session=session.id
         )
         await session.send_message("another file")
-        assert made
         head = commit(world, "Three")
         found = await app.blame("auth.py", 2)
         assert (found.made_by, found.text) == ("session", "b = 3")
@@ -79,7 +83,7 @@ async def test_lines_of_the_user_are_named_as_theirs_and_a_rewind_leads_to_who_w
     world: World,
 ) -> None:
     repository(world)
-    plan = [
+    plan: list[Turn] = [
         write("a.txt", "one\ntwo\nthree\n"),
         edit("a.txt", "two", "TWO"),
         edit("a.txt", "three", "THREE"),
@@ -147,7 +151,7 @@ async def test_a_file_that_a_rule_denies_is_not_blamed_and_one_it_asks_about_not
     for name in ("denied.txt", "asked.txt"):
         world.write(name, "one\n")
     (world.project / "link.txt").symlink_to("denied.txt")
-    rules = {
+    rules: dict[str, Any] = {
         "permissions__deny": ["read(denied.txt)"],
         "permissions__ask": ["read(asked.txt)"],
     }

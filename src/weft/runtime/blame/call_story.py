@@ -11,7 +11,15 @@ import msgspec
 
 from weft.decisions.sound_values import one_line
 from weft.errors import Corrupt
-from weft.events import AnyFact, NewMessage, SessionCreated, ToolComplete, ToolExecuting, decode
+from weft.events import (
+    AnyFact,
+    NewMessage,
+    SessionCreated,
+    ToolComplete,
+    ToolExecuting,
+    TurnStarted,
+    decode,
+)
 from weft.evidence.blame import BlamedCall, BlamedCheck, LineTurn
 from weft.evidence.command_kinds import checks_in, is_test
 from weft.ids import CallUid, NodeId, SessionId, TurnId
@@ -79,15 +87,19 @@ async def turn_of(found: FileVersion | MadeCommit, store: Store) -> LineTurn | N
 
 async def first_prompt(session: SessionId, store: Store) -> LineTurn | None:
     """The first turn of a session: of an agent or a candidate, its task."""
-    turn = TurnId("")
     prompts: dict[NodeId, str] = {}
     async for fact in _facts(store, session, {"turn_started", "new_message"}):
         if isinstance(fact, NewMessage) and fact.node.role == "user":
             prompts[fact.node.id] = typed_text(fact.node.parts)
-        elif not isinstance(fact, NewMessage):
-            turn, node = getattr(fact, "turn_id", turn), getattr(fact, "node", None)
-            prompt = one_line(prompts.get(node, ""), LONGEST_WORDS)
-            return LineTurn(session_id=session, turn_id=turn, node=node, at=fact.at, prompt=prompt)
+        elif isinstance(fact, TurnStarted):
+            prompt = "" if fact.node is None else prompts.get(fact.node, "")
+            return LineTurn(
+                session_id=session,
+                turn_id=fact.turn_id,
+                node=fact.node,
+                at=fact.at,
+                prompt=one_line(prompt, LONGEST_WORDS),
+            )
     return None
 
 
