@@ -147,8 +147,8 @@ def _check(check: BlamedCheckShown | None) -> str:
     if check is None:
         return "none was run after it"
     code = "did not come to its end" if check.exit_code is None else f"exit code {check.exit_code}"
-    tree = f" on tree {check.tree[:12]}" if check.tree else ""
-    return f"`{check.command}`: {code}{tree} (whether it looks at this line is not claimed)"
+    tree = f", tree {check.tree[:12]}" if check.tree else ""
+    return f"`{check.command}`: {code}{tree}; it may not cover this line"
 
 
 def _commit(found: ShownBlame, when: Callable[[float], str]) -> list[tuple[str, str]]:
