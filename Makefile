@@ -138,6 +138,10 @@ demo-goal: $(READY) ## Work for a goal turn after turn, through a kill; docs/ima
 demo-bisect: $(READY) ## Find which of forty turns broke a test; docs/images/demos
 	$(BIN)/python -m scripts.demos.bisect --svg docs/images/demos/bisect.svg
 
+.PHONY: demo-blame
+demo-blame: $(READY) ## Say what wrote a line, and why, after a rename and a commit; docs/images/demos
+	$(BIN)/python -m scripts.demos.blame --svg docs/images/demos/blame.svg
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench

@@ -182,6 +182,7 @@ def test_every_changing_call_takes_an_input_id() -> None:
         *(
             "compare_files",
             "files_at",
+            "open_at",
             "goal",
             "differences",
             "receipts",

@@ -40,6 +40,7 @@ REFUSED = {
     "continue_and_wait": "continue_turn",
     "files_at": "process that has the session",
     "write_files": "process that has the session",
+    "open_at": "process that has the session",
 }
 """Calls of a session that do not travel, and a word of the sentence that says so."""
 

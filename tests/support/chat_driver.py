@@ -38,6 +38,8 @@ class RecordingScreen(ChatScreen):
         self.unfolded: list[int] = []
         self.viewed: list[tuple[str | AnyBlock, ...]] = []
         self.notices: list[str] = []
+        self.shells: list[list[str]] = []
+        """What lay in the folders in which a shell was opened."""
         self.on_their_way: list[tuple[str, int]] = []
         """Messages that were on their way, each with how many were shown by then."""
         self.themes: list[str] = []
@@ -110,6 +112,9 @@ class RecordingScreen(ChatScreen):
     async def choose_from(self, question: ListQuestion) -> ListAnswer | None:
         answer = await self._asked(question)
         return ListAnswer(answer) if isinstance(answer, int) else answer
+
+    async def run_shell(self, folder: str) -> None:
+        self.shells.append(sorted(path.name for path in Path(folder).iterdir()))
 
     async def edit(self, text: str, suffix: str) -> str | None:
         # The test answers with a text.

@@ -42,6 +42,7 @@ CLAIMS: Mapping[str, str] = {
         "shells",
         "snapshots",
         "bisect",
+        "blame",
         "waits",
         "goals",
         "branches",

@@ -445,6 +445,10 @@ ROWS: dict[str, Requirement] = {
     "session:bisect": Requirement(
         "The turn, the call or the user's own change at which a check began to fail.", "signature 4"
     ),
+    "project:blame": Requirement(
+        "What wrote a line: the message, the decision, who allowed it, the first check after it.",
+        "signature 5",
+    ),
     "session:schedule": Requirement(
         "A prompt is sent at a time, once for each round, with what the user gave to it.",
         "api 4c",

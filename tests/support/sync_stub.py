@@ -21,6 +21,7 @@ from typing import Any
 import weft
 from weft import api, sync
 from weft.api.decisions import ProjectDecisions
+from weft.api.evidence.opened_past import OpenedPast
 from weft.api.fan import Fan, FanEvents
 from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
@@ -54,6 +55,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
         "requests: tuple[Request, ...]",
         "events: Subscription",
     ),
+    OpenedPast: ("node: str", "notes: tuple[str, ...]"),
     AnswerStream: (),
     SessionListEvents: (),
     RepoEvents: (),
@@ -101,6 +103,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 ASYNC_ONLY: dict[type, set[str]] = {
     App: {"host"},
+    OpenedPast: {"hold", "ready"},
     GenerationStore: {"loaded", "is_elsewhere", "now", "imported_tree"},
     LoomSession: {"begun", "show_new", "loom_tree", "store"},
 }

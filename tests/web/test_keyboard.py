@@ -122,7 +122,7 @@ async def test_files_stand_in_a_tree_that_arrows_open_and_a_key_puts_one_into_th
         )
         await page.get_by_role("table", name="src/app/retry.py").locator("th").first.hover()
         await expect(page.locator(".writer-tip")).to_contain_text(
-            "Line 1: written in turn 1, “Cap it.”"
+            "Line 1, turn 1: `write src/app/retry.py` wrote it, asked for with “Cap it.”"
         )
         await keys.press("@")
         await expect(page.locator("#message")).to_have_value("@src/app/retry.py ")
@@ -147,7 +147,7 @@ async def test_a_line_of_a_file_names_its_turn_and_lines_go_into_the_message(
         await page.locator(".changes-side .file-row", has_text="retry.py").click()
         await page.get_by_role("button", name="4", exact=True).click()
         writer = page.locator(".line-writer")
-        await expect(writer).to_contain_text("Line 4: written in turn 1, “Cap the wait.”")
+        await expect(writer).to_contain_text("Line 4, turn 1: `write retry.py` wrote it")
         await page.get_by_role("button", name="5", exact=True).click(modifiers=["Shift"])
         await expect(page.locator("tr.here")).to_have_count(2)
         await page.get_by_role("button", name="Put lines 4–5 into the message").click()

@@ -35,6 +35,7 @@ from weft.store import Draft, Store
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
+    from weft.api.evidence.opened_past import OpenedPast
     from weft.api.evidence.session_bisection import AskCopies
     from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
@@ -214,6 +215,27 @@ class InspectionCalls(SessionBase):
             on_check=on_check,
         )
         return await session_bisection(self, (await self._port()).state, asked)
+
+    async def open_at(
+        self, message: str | int, *, in_copies: bool | AskCopies = False
+    ) -> OpenedPast:
+        """Open the project's files as they were when a message (its id, or its index in
+        `get_history()`) was done: `read(path)` and `run(["make", "test"])` work in an overlay that
+        is thrown away when it is closed (`async with`).  Ignored files are today's.  Where there
+        are no overlays, in a copy, outside the sandbox, with `in_copies` alone.
+
+        Raises:
+            UsageError: there is no such message, its files are not known or not all stored, or
+                there is no place for them.
+        """
+        from weft.api.evidence.opened_past import opened_past
+        from weft.session import node_at
+
+        state = (await self._port()).state
+        node = node_at(state, message)
+        if node is None:
+            raise UsageError("the files are known at a message, and this is before the first")
+        return await opened_past(self, state, node, in_copies)
 
     async def files_at(self, message: str | int) -> NodeFiles:
         """The project's files as they were when a message (its id, or its index in `get_history()`)

@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.api.unattended.waits import SessionWait
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
+    from weft.evidence.blame import Blame
     from weft.hooks.config import HookTable
     from weft.loom import GenerationStore
     from weft.permissions import PermissionRule
@@ -242,6 +243,17 @@ class App:
 
             self._decisions = ProjectDecisions(self.host, self._shared, self.store)
         return self._decisions
+
+    async def blame(self, path: str, line: int) -> Blame:
+        """Who or what wrote a line of a file of the project, counted from 1: the change that made
+        it, its turn and message, what was decided there, who allowed it, the first check that was
+        run after it, and its commit.  Computed from the logs of all the project's sessions; it
+        changes nothing.
+
+        Raises:
+            UsageError: there is no such line, or the file is none that has lines.
+        """
+        return await self.decisions.blame(path, line)
 
     @property
     def loom(self) -> GenerationStore:

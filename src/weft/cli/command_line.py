@@ -32,6 +32,7 @@ _MODULES = {
     "map": "weft.cli.commands.map",
     "receipts": "weft.cli.evidence.receipts",
     "bisect": "weft.cli.evidence.bisect",
+    "blame": "weft.cli.evidence.blame",
     "memory": "weft.cli.commands.memory",
     "permissions": "weft.cli.operate.permission_rules",
     "decisions": "weft.cli.commands.decisions",

@@ -667,6 +667,21 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(
+        "blame",
+        "Say what wrote a line: the message, the decision, who allowed it, the first check after "
+        "it, and the commit",
+        "FILE:LINE",
+        (
+            CommandOption(("--trailers",), "Print its session and turn as trailers of a commit."),
+            CommandOption(
+                ("--notes",),
+                "Write them as a note on the commit of the line (refs/notes/weft), after a yes.",
+            ),
+            CommandOption(("--yes",), "Write the note without a question."),
+            JSON,
+        ),
+    ),
+    CommandSpec(
         "memory",
         "Show what is remembered for this project and for every one; add, edit, forget",
         options=(JSON,),

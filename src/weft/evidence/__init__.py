@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # their expressions take milliseconds, and few answers claim 
         BreakingCall,
         BreakingDecision,
     )
+    from weft.evidence.blame import Blame
+    from weft.evidence.blame_words import allowed_words
     from weft.evidence.claims import AnswerClaim, claims_in
     from weft.evidence.command_runs import CommandRun, EvidenceRuns, MessageCalls, runs_of
     from weft.evidence.output_digest import verdict_digest
@@ -33,6 +35,7 @@ __all__ = [
     "BisectCheck",
     "BisectState",
     "Bisection",
+    "Blame",
     "BreakingCall",
     "BreakingDecision",
     "ClaimKind",
@@ -41,6 +44,7 @@ __all__ = [
     "MessageCalls",
     "Receipt",
     "ReceiptColor",
+    "allowed_words",
     "claims_in",
     "judged_claims",
     "may_claim",
@@ -54,6 +58,8 @@ _HOMES = {
     "BisectState": "bisection",
     "BreakingCall": "bisection",
     "BreakingDecision": "bisection",
+    "Blame": "blame",
+    "allowed_words": "blame_words",
     "verdict_digest": "output_digest",
     "AnswerClaim": "claims",
     "claims_in": "claims",

@@ -129,6 +129,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("/differences", "Show the files that are not what the log tells of"),
     SlashCommand("/receipts", "Show what the last answer claims, beside what was run"),
     SlashCommand("/bisect", "Find the turn at which a check began to fail", "CMD, or stop"),
+    SlashCommand("/blame", "Say what wrote a line, and why", "FILE:LINE"),
     SlashCommand("/todo", "Show the model's to-do list", aliases=("/todos",)),
     SlashCommand(
         "/compact",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.view.bisection_text import bisection_rows, check_line
+    from weft.view.blame_text import blame_rows
     from weft.view.blocks import (
         AgentEnd,
         AgentsCard,
@@ -111,6 +112,7 @@ __all__ = [
     "WaitNotice",
     "agent_status",
     "bisection_rows",
+    "blame_rows",
     "changed_paths",
     "chat_sentence",
     "check_line",
@@ -184,6 +186,7 @@ _HOMES = {
     "steps_of": "plan_steps",
     "changed_paths": "rewind_text",
     "bisection_rows": "bisection_text",
+    "blame_rows": "blame_text",
     "check_line": "bisection_text",
     "receipt_note": "receipt_text",
     "receipt_rows": "receipt_text",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         read_small,
     )
     from weft.workspace.history.inotify import FolderWatches, InotifyEvent, InotifyWatcher
+    from weft.workspace.history.made_commits import commits_since, head_record
     from weft.workspace.ignore import IgnoreFile, IgnoreRules, ignore_of, read_ignore_file
     from weft.workspace.ignore_traps import unless_trapped
     from weft.workspace.local import LocalWorkspace
@@ -86,7 +87,9 @@ __all__ = [
     "SmallText",
     "SourceFolder",
     "Workspace",
+    "commits_since",
     "find_repository",
+    "head_record",
     "ignore_of",
     "is_there",
     "kill_orphans",
@@ -124,7 +127,9 @@ _HOMES = {
     "GitChanges": "git_changes",
     "GitRepository": "git_repository",
     "SafeGit": "git",
+    "commits_since": "history.made_commits",
     "find_repository": "git_repository",
+    "head_record": "history.made_commits",
     "FolderWatches": "history.inotify",
     "IgnoreFile": "ignore",
     "IgnoreRules": "ignore",

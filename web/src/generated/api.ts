@@ -146,6 +146,59 @@ export interface Bisection {
   states?: BisectState[];
   notes?: string[];
 }
+/** Who or what wrote a line, and why. */
+export interface Blame {
+  path: string;
+  line: number;
+  text: string;
+  made_by: "session" | "unknown" | "user";
+  sentence: string;
+  turn?: LineTurn | null;
+  call?: BlamedCall | null;
+  candidate?: number | null;
+  check?: BlamedCheck | null;
+  commit?: LineCommit | null;
+  committed_by?: LineTurn | null;
+  git_error?: string;
+  decisions?: BlamedDecision[];
+  since?: number | null;
+  until?: number | null;
+  steps?: string[];
+  notes?: string[];
+  open_session?: string | null;
+  open_node?: string | null;
+}
+/** A file, and a line of it, counted from 1. */
+export interface BlameQuery {
+  path: string;
+  line: number;
+}
+/** The call of a tool that wrote a line. */
+export interface BlamedCall {
+  tool_name: string;
+  target?: string;
+  call_uid?: string | null;
+  node?: string | null;
+  reason?: string;
+  allowed_by?: string;
+  allowed_why?: string;
+}
+/** The first test, build or check that a session ran after a line was written. It says nothing of whether that command looks at the line. */
+export interface BlamedCheck {
+  command: string;
+  exit_code: number | null;
+  tree: string;
+  at: number;
+  session_id: string;
+}
+/** What was decided where a line was written, with what was rejected. */
+export interface BlamedDecision {
+  id: string;
+  title: string;
+  reason?: string;
+  status?: string;
+  rejected?: string[];
+}
 /** A named line of the conversation. */
 export interface Branch {
   name: string;
@@ -1329,6 +1382,17 @@ export interface PartJudgement {
   rule?: string;
   only_reads?: boolean;
 }
+/** The files of the project as they were at a message. */
+export interface PastFiles {
+  paths: string[];
+  tree: string;
+  is_exact: boolean;
+  why?: string;
+}
+/** A message, by its id. */
+export interface PastQuery {
+  at: string;
+}
 /** A file of the project. */
 export interface PathQuery {
   path: string;
@@ -2194,6 +2258,10 @@ export interface Operations {
   get_available_models: { path: { id: string }; answer: ModelInfo[] };
   /** What the answer of a turn claims, beside what is on record. */
   receipts: { path: { id: string }; query?: { turn?: string | null }; answer: Receipt[] };
+  /** The files of the session's project as they were at a message. */
+  files_at: { path: { id: string }; query: { at: string }; answer: PastFiles };
+  /** What wrote a line of a file, and why. */
+  blame: { path: { project: string }; query: { path: string; line: number }; answer: Blame };
   /** The turn at which a check began to fail; as events where those are accepted. */
   bisect: { path: { id: string }; body: BisectBody; answer: Bisection };
   /** Send a message and wait for the end of its turn. */
@@ -2591,6 +2659,8 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   list_agents: ["GET", "/api/sessions/{id}/agents"],
   get_available_models: ["GET", "/api/sessions/{id}/models"],
   receipts: ["GET", "/api/sessions/{id}/receipts"],
+  files_at: ["GET", "/api/sessions/{id}/files"],
+  blame: ["GET", "/api/projects/{project}/blame"],
   bisect: ["POST", "/api/sessions/{id}/bisect"],
   send_message: ["POST", "/api/sessions/{id}/message"],
   send_prompt: ["POST", "/api/sessions/{id}/prompt"],

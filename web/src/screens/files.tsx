@@ -8,7 +8,8 @@ import { highlightLines, languageOf, spans } from "../code/highlight.ts";
 import { fileTreeRows, rowAbove } from "../state/file-tree.ts";
 import { go, project, route, session, touched, tree } from "../store.ts";
 import { Button, Chip, Empty, Loading, PathName } from "../ui/controls.tsx";
-import type { EditBoundary, ProjectFile, WhyReport } from "../types.ts";
+import type { Blame, PastFiles } from "../generated/api.ts";
+import type { EditBoundary, ProjectFile } from "../types.ts";
 import { Icon, Mark } from "../ui/icons.tsx";
 import { filesTrouble, insert, projectFiles } from "./composer.tsx";
 
@@ -59,7 +60,7 @@ export function Files(): JSX.Element {
       <div class="changes-main" tabIndex={-1}>
         {path ? <div class="file-head"><code><PathName path={path} /></code><span class="push" />{bounds.value ? <Chip icon="shield">{`edits only in lines ${bounds.value.first + 1}–${bounds.value.last + 1}`}</Chip> : null}{line ? <Button small icon="why" onClick={() => go("decisions", undefined, { why: `${path}:${line}` })}>Why line {line}?</Button> : null}<Button small keys="@" onClick={put}>{line ? `Put ${rangeWords(line, last)} into the message` : "Put into the message"}</Button></div> : filesTrouble.value ? <Empty title="The files cannot be listed">{filesTrouble.value}</Empty> : <Empty title="Choose a file">Files are shown as they are now; nothing is edited here.</Empty>}
         {trouble.value ? <div class="notice bad"><Icon name="cross" /><span class="words">{trouble.value}</span></div> : null}
-        {line && open.value?.text ? <Writer path={path} line={line} /> : null}
+        {line && open.value?.text ? <Writer key={`${path}:${line}`} path={path} line={line} /> : null}
         {path && !open.value && !trouble.value ? <Loading rows={6} /> : null}
         {open.value ? open.value.text === null ? <Empty title="Not text">{open.value.media_type ?? ""} · {open.value.size ?? 0} bytes</Empty> : <Source text={open.value.text} path={path} line={line} last={last} bounds={bounds.value} /> : null}
       </div>
@@ -129,15 +130,15 @@ function FileTree({ paths, changed, path }: { paths: readonly string[]; changed:
   );
 }
 
-/** Who wrote a line: the turn of a session, or a commit. */
-function useWriter(path: string, line: number, rest = 0): ReadonlySignal<WhyReport | null> {
-  const found = useSignal<WhyReport | null>(null);
+/** What wrote a line. */
+function useWriter(path: string, line: number, rest = 0): ReadonlySignal<Blame | null> {
+  const found = useSignal<Blame | null>(null);
   useEffect(() => {
     let isWanted = true;
     found.value = null;
     if (!line) return;
     const timer = window.setTimeout(() => {
-      get<WhyReport>(`/projects/${encodeURIComponent(project.value.key)}/decisions/why`, { path, line }).then((answer) => { if (isWanted) found.value = answer; }, () => undefined);
+      get<Blame>(`/projects/${encodeURIComponent(project.value.key)}/blame`, { path, line }).then((answer) => { if (isWanted) found.value = answer; }, () => undefined);
     }, rest);
     return () => { isWanted = false; window.clearTimeout(timer); };
   }, [path, line, project.value.key]);
@@ -145,35 +146,74 @@ function useWriter(path: string, line: number, rest = 0): ReadonlySignal<WhyRepo
 }
 
 /** The turn of the open session's line in which a line was written. */
-function turnHere(why: WhyReport): string | undefined {
-  return why.turn?.node && why.turn.session_id === session.value?.id ? tree.value?.turnOf.get(why.turn.node) : undefined;
+function turnHere(blame: Blame): string | undefined {
+  return blame.open_node && blame.open_session === session.value?.id ? tree.value?.turnOf.get(blame.open_node) : undefined;
 }
 
-function WriterWords({ why, line }: { why: WhyReport; line: number }): JSX.Element {
-  const { turn } = why;
-  const here = turnHere(why);
-  return <>Line {line}: {turn ? <>written in {here ? `turn ${(tree.value?.turns.get(here)?.depth ?? 0) + 1}` : "another session"}{turn.prompt ? `, “${turn.prompt.slice(0, 120)}”` : ""}</> : why.commit ? <>commit <code>{why.commit.commit.slice(0, 8)}</code> {why.commit.summary ?? ""}</> : "no session or commit is known that wrote it"}</>;
+function WriterWords({ blame, line }: { blame: Blame; line: number }): JSX.Element {
+  const here = turnHere(blame);
+  return <>Line {line}{here ? `, turn ${(tree.value?.turns.get(here)?.depth ?? 0) + 1}` : ""}: {blame.sentence}</>;
 }
 
-/** Who wrote the chosen line, and the way there. */
+/** What wrote the chosen line, why, and the way to the tree and the files as they were then. */
 function Writer({ path, line }: { path: string; line: number }): JSX.Element | null {
-  const why = useWriter(path, line).value;
-  if (!why) return <p class="line-writer" />;
-  const { turn } = why;
-  const here = turnHere(why);
+  const blame = useWriter(path, line).value;
+  const box = useRef<HTMLDivElement>(null);
+  const isOpen = useSignal(false);
+  useEffect(() => { isOpen.value = false; }, [path, line]);
+  if (!blame) return <p class="line-writer" />;
+  const here = turnHere(blame);
+  const open = (): void => { if (blame.open_node) go("tree", blame.open_session ?? undefined, { at: blame.open_node }); };
+  const { call, check, commit } = blame;
+  const rows: [string, string][] = [
+    ...(call?.reason ? [["reason", call.reason] as [string, string]] : []),
+    ...(blame.decisions ?? []).flatMap((each): [string, string][] => [["decision", each.title], ...(each.rejected ?? []).map((other): [string, string] => ["rejected", other])]),
+    ...(call?.allowed_by ? [["allowed by", `${call.allowed_by}${call.allowed_why ? `: ${call.allowed_why}` : ""}`] as [string, string]] : []),
+    ...(blame.made_by === "user" ? [] : [["first check", check ? `${check.command}: ${check.exit_code === null ? "did not end" : `exit code ${check.exit_code}`}${check.tree ? `, tree ${check.tree.slice(0, 12)}` : ""}` : "none was run after it"] as [string, string]]),
+    ...(commit ? [["commit", `${commit.commit.slice(0, 12)} ${commit.author ?? ""}: ${commit.summary ?? ""}${blame.committed_by ? ", made by a session" : ""}`] as [string, string]] : []),
+    ...(blame.steps ?? []).map((each): [string, string] => ["name", each]),
+    ...(blame.notes ?? []).map((each): [string, string] => ["note", each]),
+  ];
   return (
-    <p class="line-writer">
-      <Mark name={turn ? "weft" : "other"} label="" />
-      <span class="words"><WriterWords why={why} line={line} /></span>
-      {turn ? <Button kind="quiet" small onClick={() => (here ? go("tree", undefined, { at: here }) : go("chat", turn.session_id))}>{here ? "Go to the turn" : "Open the session"}</Button> : null}
-    </p>
+    <div ref={box} class="line-blame" role="region" aria-label={`Blame of line ${line}`} onKeyDown={(event) => { if (event.key === "Enter" && event.target === box.current) open(); }} tabIndex={0}>
+      <p class="line-writer">
+        <Mark name={blame.made_by === "session" ? "weft" : blame.made_by === "user" ? "you" : "other"} label="" />
+        <span class="words"><WriterWords blame={blame} line={line} /></span>
+        {blame.open_node ? <Button kind="quiet" small onClick={open}>{here ? "Go to the turn" : "Open the session"}</Button> : null}
+        {blame.open_node ? <Button kind="quiet" small onClick={() => { isOpen.value = !isOpen.value; }}>Files as they were</Button> : null}
+      </p>
+      {rows.length ? <dl class="facts-list">{rows.flatMap(([name, said], at) => [<dt key={`name ${at}`}>{name}</dt>, <dd key={at}>{said}</dd>])}</dl> : null}
+      {isOpen.value && blame.open_session && blame.open_node ? <Past id={blame.open_session} node={blame.open_node} path={path} /> : null}
+    </div>
+  );
+}
+
+/** The project's files as they were at a message; the file that was looked at first. */
+function Past({ id, node, path }: { id: string; node: string; path: string }): JSX.Element {
+  const files = useSignal<PastFiles | null>(null);
+  const chosen = useSignal(path);
+  const text = useSignal<string | null>(null);
+  const trouble = useSignal("");
+  useEffect(() => { get<PastFiles>(of(id, "files"), { at: node }).then((found) => { files.value = found; if (!found.paths.includes(chosen.value)) chosen.value = found.paths[0] ?? ""; }, (error: Error) => { trouble.value = error.message; }); }, [id, node]);
+  useEffect(() => {
+    text.value = null;
+    if (files.value && chosen.value) get<ProjectFile>(of(id, "file"), { path: chosen.value, at: node }).then((found) => { text.value = found.text ?? "(not text)"; }, (error: Error) => { text.value = error.message; });
+  }, [chosen.value, files.value]);
+  if (trouble.value) return <div class="notice bad"><Icon name="cross" /><span class="words">{trouble.value}</span></div>;
+  if (!files.value) return <Loading rows={3} />;
+  return (
+    <div class="past-files">
+      <label class="line"><span class="dim">{files.value.paths.length} files as they were then</span><select class="field small" aria-label="File as it was" value={chosen.value} onChange={(event) => { chosen.value = event.currentTarget.value; }}>{files.value.paths.slice(0, 2000).map((each) => <option key={each}>{each}</option>)}</select></label>
+      {files.value.is_exact ? null : <p class="dim">{files.value.why}</p>}
+      <pre class="quote" aria-label={`${chosen.value} as it was`}>{text.value ?? ""}</pre>
+    </div>
   );
 }
 
 /** Beside a line that the mouse rests on: who wrote it. */
 function WriterTip({ path, line, top, left }: { path: string; line: number; top: number; left: number }): JSX.Element | null {
-  const why = useWriter(path, line, REST_MS).value;
-  return why ? <span class="writer-tip" aria-hidden="true" style={{ top: `${top}px`, left: `${left}px` }}><WriterWords why={why} line={line} /></span> : null;
+  const blame = useWriter(path, line, REST_MS).value;
+  return blame ? <span class="writer-tip" aria-hidden="true" style={{ top: `${top}px`, left: `${left}px` }}><WriterWords blame={blame} line={line} /></span> : null;
 }
 
 /** Lines with numbers that can be chosen, with Shift several; the part that may be edited has a bar beside it. */

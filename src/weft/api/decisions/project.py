@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -16,10 +17,10 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from weft.api.handle import number_of, path_of
 from weft.config.project_ids import ProjectIds
 from weft.decisions import (
     KINDS,
-    CommitEvidence,
     DecisionChanged,
     DecisionEdge,
     DecisionEntry,
@@ -54,10 +55,11 @@ from weft.decisions.graph import IN_FORCE, OPEN
 from weft.decisions.masked_facts import masked_facts
 from weft.decisions.narrative import narrative_of, reached_from
 from weft.decisions.pulse import ProjectFiles, PulseReport, check_pulse
-from weft.decisions.relevance import nodes_for_path, of_turn, relevant_nodes, search
-from weft.decisions.sound_values import one_line
-from weft.errors import FinalToolError, UsageError
+from weft.decisions.relevance import nodes_for_path, relevant_nodes, search
+from weft.errors import UsageError
+from weft.evidence.blame import Blame, LineCommit, LineTurn
 from weft.ids import DecisionId, SessionId, new_id
+from weft.runtime.blame.line_blame import LineBlame, decided
 from weft.runtime.decisions.decision_book import (
     DecisionBook,
     file_content,
@@ -66,7 +68,6 @@ from weft.runtime.decisions.decision_book import (
     with_file_evidence,
 )
 from weft.runtime.decisions.decision_purge import PurgeReport, sessions_of, with_options
-from weft.runtime.decisions.line_origin import LineCommit, LineTurn, blamed_commit, turn_of_change
 from weft.runtime.decisions.project_books import whole_book
 from weft.runtime.decisions.scoped_files import scoped_files
 from weft.runtime.services import Services
@@ -354,29 +355,17 @@ class ProjectDecisions:
         Raises:
             UsageError: it is no path of the project, or the file has no such line.
         """
-        inside = self._relative(path)
-        project, places = self._services.project_path, self._services.places
-        if line is not None and line < 1:
-            raise UsageError(f"lines are counted from 1, not {line}")
-        # Not Path.exists: it raises for a name that is too long.
-        if not await anyio.to_thread.run_sync(os.path.exists, os.path.join(project, inside)):
-            raise UsageError(f"no file {one_line(path)!r} in this project")
-        if line is not None:
-            await self._check_line(inside, line)
-        commit, git_error = None, ""
-        try:
-            commit = await blamed_commit(
-                self._services.workspaces.runner, places, project, inside, line
-            )
-        except FinalToolError as error:
-            git_error = str(error)
-        before = commit.at if commit is not None else None
-        turn = await turn_of_change(self._store, project, inside, before)
+        blame = self._blame()
+        if line is None:
+            inside = await blame.check_path(path)
+            commit, git_error = await blame.commit_of(inside, None)
+            turn = await blame.newest_turn(inside, None if commit is None else commit.at)
+        else:
+            origin = await blame.origin(path, line)
+            inside, commit, git_error = origin.path, origin.commit, origin.git_error
+            turn = origin.story.turn
         graph = await self.graph()
-        found = {node.id: node for node in _of_commit(graph, commit)}
-        if turn is not None:
-            nodes = of_turn(graph, turn.session_id, turn.turn_id)
-            found.update((node.id, node) for node in nodes if node.kind != "option")
+        found = {node.id: node for node in decided(graph, commit, turn)}
         found.update((node.id, node) for node in nodes_for_path(graph, inside))
         rejected = {
             option.id: option for name in found for option, _ in graph.options(name, "rejected")
@@ -391,13 +380,17 @@ class ProjectDecisions:
             rejected=tuple(rejected.values()),
         )
 
-    async def _check_line(self, path: str, line: int) -> None:
-        workspace = self._services.workspaces.workspace(self._services.project_path)
-        content = await file_content(workspace, path)
-        count = line if content is None else len(content.splitlines())
-        if line > count:
-            lines = f"{count} line{'' if count == 1 else 's'}"
-            raise UsageError(f"{path} has no line {line}, it has {lines}")
+    async def blame(self, path: str, line: int) -> Blame:
+        """As `App.blame`."""
+        number_of("a line", line, least=-sys.maxsize)
+        return await self._blame().of_line(path_of("file", path), line, await self.graph())
+
+    def _blame(self) -> LineBlame:
+        project = self._services.project_path
+        judge = read_judge(
+            self._host.registry.stored_read_rules(project), os.path.realpath(project)
+        )
+        return LineBlame(self._services, self._store, judge)
 
     async def pulse(self) -> PulseReport:
         """How the graph is: what is missing, stale or at odds, and a score."""
@@ -582,20 +575,6 @@ class ProjectDecisions:
         if inside == ".." or inside.startswith("../"):
             raise UsageError(f"{path!r} is not in this project")
         return inside.replace(os.sep, "/")
-
-
-def _of_commit(graph: DecisionGraph, commit: LineCommit | None) -> list[DecisionNode]:
-    if commit is None:
-        return []
-    return [
-        node
-        for node in graph.nodes.values()
-        if node.kind != "option"
-        and any(
-            isinstance(each, CommitEvidence) and commit.commit.startswith(each.commit)
-            for each in node.evidence
-        )
-    ]
 
 
 def _record_files(path: Path) -> list[Path]:

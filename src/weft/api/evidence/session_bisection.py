@@ -81,11 +81,10 @@ async def session_bisection(
         )
         if why := await ground.why_no_overlay():
             await _check_copies(asked, why)
-        files = services.workspaces.file_history(project, store)
         options = BisectOptions(
             good=asked.good, bad=asked.bad, jobs=asked.jobs, on_check=asked.on_check
         )
-        run = BisectRun(ground, state, store, files, options)
+        run = BisectRun(ground, state, store, options)
         found = await run.run()
         good = None if found.good is None else found.good.about
         bad = None if found.bad is None else found.bad.about

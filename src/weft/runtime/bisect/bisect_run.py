@@ -27,18 +27,13 @@ from weft.runtime.bisect.line_states import LineState, LineStates
 from weft.runtime.bisect.state_layers import StateLayer, state_layer
 from weft.runtime.bisect.turn_steps import CallWords, TurnStep, steps_of
 from weft.runtime.snapshots.node_files import NodeFiles
-from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots
 from weft.state import SessionState
 from weft.store import Store
-from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.history.project_tree import ProjectTree, TreeEntry, entries_of
 
 MOST_JOBS: Final = 64
 MOST_CALLS: Final = 10
 """Calls that are named where they cannot be told apart."""
 MOST_PATHS: Final = 50
-_LOOKS: Final = 3
-"""How often the project is looked at until it stands still while it is pinned."""
 _NO_CHANGE: Final = StateLayer(put={}, gone=())
 
 
@@ -85,13 +80,11 @@ class BisectRun:
         ground: CheckGround,
         state: SessionState,
         store: Store,
-        files: ProjectFiles,
         options: BisectOptions,
     ) -> None:
         self._ground = ground
         self._state = state
         self._store = store
-        self._files = files
         self._options = options
         self._states: list[LineState] = []
         self._moving: set[str] = set()
@@ -110,12 +103,12 @@ class BisectRun:
             UsageError: the files are not known, an end is not on the line, or the checks have no
                 place.
         """
-        if self._files.unknown:
-            raise UsageError(f"the files of this project are not known: {self._files.unknown}")
         return await self._ground.with_pinned(self._found)
 
     async def _found(self) -> BorderFound:
-        tree = await self._still()
+        # What is on the move is put into every layer, so that no check depends on it.
+        self._moving = await self._ground.look(self._state, self._store)
+        tree = self._ground.tree
         states = await LineStates(self._state, self._store).look(tree.digest)
         self._states = _numbered(self._chosen(states))
         self.notes += self._ground.notes
@@ -124,23 +117,6 @@ class BisectRun:
         return await self._searched()
 
     # -- what there is
-
-    async def _still(self) -> ProjectTree:
-        """The tree of the project, as it was pinned."""
-        threads = DiskThreads.of(self._state.about.project_path)
-        snapshots = ProjectSnapshots(self._files, threads, self._store, lambda paths: set())
-        try:
-            first = tree = await snapshots.tree()
-            for _ in range(_LOOKS):
-                before, tree = tree, await snapshots.tree()
-                if tree.digest == before.digest:
-                    break
-        except OSError as error:
-            raise UsageError(f"the files cannot be looked at: {error.strerror}") from error
-        self._ground.now = _entries(tree)
-        # What is on the move is put into every layer, so that no check depends on it.
-        self._moving = _differing(_entries(first), self._ground.now)
-        return tree
 
     def _chosen(self, states: list[LineState]) -> list[LineState]:
         """The states between the two ends that were asked for."""
@@ -355,16 +331,3 @@ async def _each_wanted(
         async with anyio.create_task_group() as group:
             for index in wanted:
                 group.start_soon(take, index)
-
-
-def _entries(tree: ProjectTree) -> dict[str, TreeEntry]:
-    """Every path of a tree."""
-    found: dict[str, TreeEntry] = {}
-    for folder, listing in tree.folders.items():
-        for name, entry in entries_of(listing.data).items():
-            found[f"{folder}/{name}" if folder else name] = entry
-    return found
-
-
-def _differing(before: dict[str, TreeEntry], after: dict[str, TreeEntry]) -> set[str]:
-    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}

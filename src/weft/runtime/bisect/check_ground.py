@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 import anyio
@@ -26,9 +27,12 @@ from weft.runtime.fan.base_watch import BaseWatch
 from weft.runtime.fan.candidate_copy import apply_layer, can_clone, copy_at, make_copy, set_up
 from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.services import Services
+from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
+from weft.state import SessionState
 from weft.store import Store
 from weft.workspace import ProcessCommand, Runner, RunResult
-from weft.workspace.history.project_tree import TreeEntry
+from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.history.project_tree import ProjectTree, TreeEntry, entries_of
 from weft.workspace.sandbox.client import SandboxUnavailable
 from weft.workspace.views.copy_view import CopyView
 from weft.workspace.views.held_view import HeldView
@@ -40,6 +44,8 @@ KIND: Final = "bisect"
 OUTPUT_CHARACTERS: Final = 4_000
 """How much of a check's output is kept: its end."""
 _NAMED: Final = 3
+_LOOKS: Final = 3
+"""How often the project is looked at until it stands still while it is pinned."""
 T = TypeVar("T")
 
 
@@ -78,10 +84,13 @@ class CheckGround:
         self._watch: BaseWatch | None = None
         self._count = 0
         self.now: Mapping[str, TreeEntry] = {}
-        """The files of the project, once it is pinned."""
+        """The files of the project, once it is pinned and was looked at."""
+        self.tree: ProjectTree
+        """The same as a tree."""
 
     @property
-    def _runner(self) -> Runner:
+    def runner(self) -> Runner:
+        """Runs what runs outside of its views."""
         return self._services.workspaces.runner
 
     async def why_no_overlay(self) -> str:
@@ -135,7 +144,7 @@ class CheckGround:
             isolation = "reflink" if can else "worktree"
         try:
             self._base = await make_base(
-                *(self._runner, self.root, folder, "now"),
+                *(self.runner, self.root, folder, "now"),
                 links_ignored=bool(config.get("fan.pin_ignored")) and not self.why_copies,
                 isolation=isolation,
                 why=self.why_copies,
@@ -169,6 +178,29 @@ class CheckGround:
         """What the user changed since the project was pinned."""
         return () if self._watch is None else self._watch.changed
 
+    async def look(self, state: SessionState, store: Store) -> set[str]:
+        """Look at the project until it stands still, as it was pinned; returns what was on the move
+        meanwhile.
+
+        Raises:
+            UsageError: it cannot be looked at.
+        """
+        project = state.about.project_path
+        files = self._services.workspaces.file_history(project, store)
+        if files.unknown:
+            raise UsageError(f"the files of this project are not known: {files.unknown}")
+        snapshots = ProjectSnapshots(files, DiskThreads.of(project), store, lambda paths: set())
+        try:
+            first = self.tree = await snapshots.tree()
+            for _ in range(_LOOKS):
+                before, self.tree = self.tree, await snapshots.tree()
+                if self.tree.digest == before.digest:
+                    break
+        except OSError as error:
+            raise UsageError(f"the files cannot be looked at: {error.strerror}") from error
+        self.now = _entries(self.tree)
+        return _differing(_entries(first), self.now)
+
     # -- one check
 
     async def run(self, layer: StateLayer) -> CheckRun:
@@ -177,37 +209,50 @@ class CheckGround:
         Raises:
             UsageError: the state cannot be made.
         """
+        begun = time.monotonic()
+        async with self.view_of(layer) as view:
+            command = ProcessCommand(
+                argv=("/bin/sh", "-c", self._check),
+                cwd=view.root,
+                timeout_seconds=self._timeout_seconds,
+            )
+            try:
+                result = await view.runner(self.runner).run(command)
+            except ToolError as error:
+                return CheckRun("none", None, str(error), "", time.monotonic() - begun)
+            return self._judged(result, time.monotonic() - begun)
+
+    @asynccontextmanager
+    async def view_of(self, layer: StateLayer) -> AsyncIterator[HeldView | CopyView]:
+        """A view of a state, which leaves nothing.
+
+        Raises:
+            UsageError: the state cannot be made.
+        """
         self._count += 1
-        number, begun = self._count, time.monotonic()
+        number = self._count
         made = self.places.fresh
         folder = await anyio.to_thread.run_sync(made, self.id, f"layer-{number}")
         try:
-            await write_layer(layer, folder, self.root, self._store)
-            return await self._on(folder, f"check-{number}", begun)
-        except OSError as error:
-            raise UsageError(f"it cannot be made: {error.strerror}") from error
+            view = await self._made(layer, folder, f"check-{number}")
+            try:
+                yield view
+            finally:
+                if self._watch is not None and isinstance(view, HeldView):
+                    self._watch.remove(view)
+                with anyio.CancelScope(shield=True):
+                    await view.close()
         finally:
             with anyio.CancelScope(shield=True):
                 for name in (f"layer-{number}", f"check-{number}"):
                     await anyio.to_thread.run_sync(self.places.remove, self.id, name)
 
-    async def _on(self, layer: str, name: str, begun: float) -> CheckRun:
-        view = await self._open(layer, name)
-        command = ProcessCommand(
-            argv=("/bin/sh", "-c", self._check),
-            cwd=view.root,
-            timeout_seconds=self._timeout_seconds,
-        )
+    async def _made(self, layer: StateLayer, folder: str, name: str) -> HeldView | CopyView:
         try:
-            result = await view.runner(self._runner).run(command)
-        except ToolError as error:
-            return CheckRun("none", None, str(error), "", time.monotonic() - begun)
-        finally:
-            if self._watch is not None and isinstance(view, HeldView):
-                self._watch.remove(view)
-            with anyio.CancelScope(shield=True):
-                await view.close()
-        return self._judged(result, time.monotonic() - begun)
+            await write_layer(layer, folder, self.root, self._store)
+            return await self._open(folder, name)
+        except OSError as error:
+            raise UsageError(f"it cannot be made: {error.strerror}") from error
 
     def _judged(self, result: RunResult, seconds: float) -> CheckRun:
         output = result.output[-OUTPUT_CHARACTERS:]
@@ -242,7 +287,7 @@ class CheckGround:
         copy = copy_at(folder)
         await anyio.to_thread.run_sync(apply_layer, layer, copy)
         if command := str(config.get("fan.setup")):
-            await set_up(copy, command, self._runner, self._timeout_seconds)
+            await set_up(copy, command, self.runner, self._timeout_seconds)
         return CopyView(copy, most_bytes=int(config.get("fan.max_disk")))
 
 
@@ -259,3 +304,16 @@ def bisect_places(services: Services) -> FanPlaces:
 def sweep_places(places: FanPlaces) -> list[str]:
     """Remove what bisections left whose process is gone.  Blocks."""
     return places.sweep(lambda _: False)
+
+
+def _entries(tree: ProjectTree) -> dict[str, TreeEntry]:
+    """Every path of a tree."""
+    found: dict[str, TreeEntry] = {}
+    for folder, listing in tree.folders.items():
+        for name, entry in entries_of(listing.data).items():
+            found[f"{folder}/{name}" if folder else name] = entry
+    return found
+
+
+def _differing(before: dict[str, TreeEntry], after: dict[str, TreeEntry]) -> set[str]:
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}

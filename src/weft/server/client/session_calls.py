@@ -25,7 +25,7 @@ CALLABLES: Final = ("ask", "ask_read")
 ELSEWHERE: Final = "works in the process that has the session, and not through a server"
 WITHOUT_ROUTE: Final = {
     "continue_and_wait": "does not go through a server: use continue_turn() and the events",
-    **dict.fromkeys(("files_at", "write_files"), ELSEWHERE),
+    **dict.fromkeys(("files_at", "write_files", "open_at"), ELSEWHERE),
 }
 """Public calls of a session that no operation stands for, and what to say of them."""
 

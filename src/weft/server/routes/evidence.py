@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import anyio
+import msgspec
 
 from weft.errors import WeftError
-from weft.evidence import BisectCheck, Bisection, Receipt
+from weft.evidence import BisectCheck, Bisection, Blame, Receipt
 from weft.server.operation import (
     ApiCall,
     ApiOperation,
@@ -38,6 +39,41 @@ class BisectBody(ChangeBody, frozen=True, kw_only=True):
     timeout_seconds: float = 600.0
     in_copies: bool = False
     """Run it in copies, outside the sandbox, where there are no overlays."""
+
+
+class PastQuery(QueryFields, frozen=True, kw_only=True):
+    """A message, by its id."""
+
+    at: str
+
+
+class PastFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of the project as they were at a message."""
+
+    paths: list[str]
+    """Files and links, in order."""
+    tree: str
+    """The tree hash of the snapshot that they come from."""
+    is_exact: bool
+    why: str = ""
+    """Why they are not exactly what was there."""
+
+
+async def _files_at(call: ApiCall) -> PastFiles:
+    found = await (await call.session()).files_at(call.query.at)
+    paths = sorted(path for path, each in found.files.items() if not each.is_folder)
+    return PastFiles(paths=paths, tree=found.tree, is_exact=found.is_exact, why=found.why)
+
+
+class BlameQuery(QueryFields, frozen=True, kw_only=True):
+    """A file, and a line of it, counted from 1."""
+
+    path: str
+    line: int
+
+
+async def _blame(call: ApiCall) -> Blame:
+    return await (await call.app()).blame(call.query.path, call.query.line)
 
 
 async def _bisect(call: ApiCall) -> Bisection | EventResponse:
@@ -78,6 +114,25 @@ EVIDENCE: Final[tuple[ApiOperation, ...]] = (
         "What the answer of a turn claims, beside what is on record.",
         query=TurnQuery,
         answer=tuple[Receipt, ...],
+    ),
+    ApiOperation(
+        method="GET",
+        path="/sessions/{id}/files",
+        name="files_at",
+        says="The files of the session's project as they were at a message.",
+        run=_files_at,
+        query=PastQuery,
+        answer=PastFiles,
+    ),
+    ApiOperation(
+        method="GET",
+        path="/projects/{project}/blame",
+        name="blame",
+        says="What wrote a line of a file, and why.",
+        run=_blame,
+        query=BlameQuery,
+        answer=Blame,
+        calls=("app.blame", "app.decisions.blame"),
     ),
     ApiOperation(
         method="POST",

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+import anyio.to_thread
 import msgspec
 from msgspec import Meta
 
@@ -148,8 +149,10 @@ class ShellTool(Tool):
             judged = judge_line(action, ()) if may_drop else None
             drops = judged is not None and judged.only_reads
             kept = msgspec.structs.replace(command, drops_changes=True) if drops else command
-            result = await context.runner.run(kept, context.emit)
-            return outcome_of(result, given.timeout_seconds)
+            if "git" not in given.command:
+                result = await context.runner.run(kept, context.emit)
+                return outcome_of(result, given.timeout_seconds)
+            return await _with_commits(kept, context, given.timeout_seconds)
 
         shown = given.command if cwd == "." else f"cd {shlex.quote(cwd)}\n{given.command}"
         shown = preview = _marked(shown, hosts, escapes=escapes)
@@ -191,6 +194,22 @@ class ShellTool(Tool):
             folder="" if cwd == "." else cwd,
         )
         return PreparedCall(action=action, run=run, preview=preview)
+
+
+async def _with_commits(
+    command: ProcessCommand, context: ToolContext, seconds: float
+) -> ToolOutcome:
+    """Run a command that may commit, and name the commits that it made."""
+    from weft.workspace import commits_since, head_record  # few commands do
+
+    before = await anyio.to_thread.run_sync(head_record, context.workspace.root)
+    outcome = outcome_of(await context.runner.run(command, context.emit), seconds)
+    if before is None:
+        return outcome
+    commits = await anyio.to_thread.run_sync(commits_since, before)
+    if not commits:
+        return outcome
+    return msgspec.structs.replace(outcome, data={**outcome.data, "commits": commits})
 
 
 async def _leads_out(line: str, cwd: str, context: ToolContext) -> str:

@@ -365,6 +365,16 @@ class PlainScreen(ChatScreen):
         finally:
             self._group.start_soon(self._read)
 
+    async def run_shell(self, folder: str) -> None:
+        from weft.cli.evidence.past_shell import run_shell  # few look back
+
+        assert self._group is not None
+        self._reading.cancel()
+        try:
+            await anyio.to_thread.run_sync(run_shell, folder)
+        finally:
+            self._group.start_soon(self._read)
+
     async def _ask(self, label: str) -> str | None:
         """A line that is typed; None when the question is dismissed."""
         if self._is_at_end and not self._live.can_stop:

@@ -240,6 +240,14 @@ class ChatScreen(Protocol):
         """
         ...
 
+    async def run_shell(self, folder: str) -> None:
+        """Give the terminal to the user's shell in a folder, until it ends.
+
+        Raises:
+            UsageError: there is no shell, or this screen cannot give the terminal away.
+        """
+        ...
+
     async def edit(self, text: str, suffix: str) -> str | None:
         """Have the user change a text in their own editor, as a file that is named with `suffix`;
         None when that cannot be.

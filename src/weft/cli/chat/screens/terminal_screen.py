@@ -395,6 +395,12 @@ class TerminalScreen(ChatScreen):
         async with self._away():
             return await anyio.to_thread.run_sync(edited, text, suffix)
 
+    async def run_shell(self, folder: str) -> None:
+        from weft.cli.evidence.past_shell import run_shell  # few look back
+
+        async with self._away():
+            await anyio.to_thread.run_sync(run_shell, folder)
+
     # -- what the keys use
 
     @property
