@@ -107,6 +107,7 @@ $(SERVERS)/.ready: pyproject.toml | $(READY)
 	  sequential-thinking) @modelcontextprotocol/inspector \
 	  @modelcontextprotocol/server-github @playwright/mcp @upstash/context7-mcp github-mcp-server \
 	  @anthropic-ai/claude-agent-sdk @agentclientprotocol/claude-agent-acp zod \
+	  @anthropic-ai/claude-code @openai/codex opencode-ai @mariozechner/pi-coding-agent \
 	  conformance-1@npm:@modelcontextprotocol/conformance@0.1.16 \
 	  conformance-2@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12; fi
 	touch $@

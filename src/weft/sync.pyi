@@ -14,6 +14,8 @@ from weft.api.evidence.session_bisection import AskCopies
 from weft.api.fan import FanSummary
 from weft.api.fan.handle import FanCandidate
 from weft.api.file_changes import FileDifference, HunkOutcome, NetChange
+from weft.api.file_changes.kept_contents import KeptContents
+from weft.api.imports.agent_import import AgentImport
 from weft.api.manager import ExportFormat, SavedSessions, SessionInfo, SessionRecord
 from weft.api.mcp.mcp_servers import AppMcp
 from weft.api.mcp.program_access import ProgramMcp
@@ -833,6 +835,15 @@ class App:
         **settings: Any,
     ) -> SessionWait: ...
     def usage_by_day(self, days: int = 30) -> list[DailyUsage]: ...
+    def import_from(
+        self,
+        agent: str,
+        path: str | None = None,
+        *,
+        preview: bool = True,
+        setup: bool | None = None,
+    ) -> AgentImport: ...
+    def kept_contents(self) -> KeptContents: ...
     @property
     def memory(self) -> AppMemory: ...
     @property

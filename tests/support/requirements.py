@@ -475,6 +475,13 @@ ROWS: dict[str, Requirement] = {
     "session:revert_hunk": Requirement("An edit by the gate, undone by a rewind.", "page"),
     "session:take_hunk": Requirement("One hunk of another branch, by the gate.", "page"),
     # the application
+    "app:kept_contents": Requirement(
+        "File contents, which of them go next, and what is lost with them.", "signature 10"
+    ),
+    "app:import_from": Requirement(
+        "What another agent has, shown first, then taken over once, and trusted in nothing.",
+        "api 4c",
+    ),
     "app:schedule": Requirement(
         "A prompt at a time, in a new session or in one that there is.", "api 4c"
     ),

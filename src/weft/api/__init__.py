@@ -31,6 +31,9 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.fan import Fan, FanSummary
     from weft.api.fan.handle import FanCandidate
     from weft.api.file_changes import FileDifference, HunkOutcome, NetChange
+    from weft.api.file_changes.kept_contents import KeptContents, LostState, NextContent
+    from weft.api.imports.agent_import import AgentImport, ForeignSessionRow
+    from weft.api.imports.foreign_setup import SetupItem
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
     from weft.api.pages import Page
     from weft.api.permissions.effect_log import AuditEntry
@@ -60,6 +63,7 @@ __all__ = [
     "AbortReceipt",
     "Accepted",
     "AgentDefinition",
+    "AgentImport",
     "Answer",
     "AnswerStream",
     "AuditEntry",
@@ -82,6 +86,7 @@ __all__ = [
     "FileComparison",
     "FileDifference",
     "FileWeave",
+    "ForeignSessionRow",
     "Goal",
     "GoalRound",
     "HistoryMessage",
@@ -90,11 +95,14 @@ __all__ = [
     "IndexStatus",
     "Joined",
     "KeepOutcome",
+    "KeptContents",
+    "LostState",
     "MarkdownCommand",
     "MemoryNote",
     "MessageOptions",
     "ModelInfo",
     "NetChange",
+    "NextContent",
     "Page",
     "PermissionExplanation",
     "PlanProgress",
@@ -118,6 +126,7 @@ __all__ = [
     "SessionRow",
     "SessionWait",
     "SessionsChanged",
+    "SetupItem",
     "SkillFile",
     "StandingRule",
     "Subscription",
@@ -138,6 +147,12 @@ _HOMES = {
     "AnswerStream": "weft.api.model_query",
     "AuditEntry": "weft.api.permissions.effect_log",
     "CompactionReport": "weft.api.reports",
+    "KeptContents": "weft.api.file_changes.kept_contents",
+    "LostState": "weft.api.file_changes.kept_contents",
+    "NextContent": "weft.api.file_changes.kept_contents",
+    "AgentImport": "weft.api.imports.agent_import",
+    "ForeignSessionRow": "weft.api.imports.agent_import",
+    "SetupItem": "weft.api.imports.foreign_setup",
     "DailyUsage": "weft.runtime.daily_usage",
     "DecisionFormat": "weft.api.decisions.project",
     "Definition": "weft.repo.definitions",

@@ -62,6 +62,8 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
 
     from weft.api.decisions import ProjectDecisions
     from weft.api.fan import Fan, FanSummary
+    from weft.api.file_changes.kept_contents import KeptContents
+    from weft.api.imports.agent_import import AgentImport
     from weft.api.mcp.mcp_servers import AppMcp
     from weft.api.mcp.program_access import ProgramMcp
     from weft.api.permissions.standing_rules import AppPermissions
@@ -327,6 +329,49 @@ class App:
 
             self._usage = UsageCounter(self.store, self._clock)
         return await self._usage.by_day(days)
+
+    async def import_from(
+        self,
+        agent: str,
+        path: str | None = None,
+        *,
+        preview: bool = True,
+        setup: bool | None = None,
+    ) -> AgentImport:
+        """Sessions of another agent (`claude`, `codex`, `pi`, `opencode`) as sessions of ours, and
+        its set-up beside the user's own; as a preview nothing is written.
+
+        Those that worked in this project, or the one of `path`: a file, or an id that it has
+        there.  The set-up goes along unless one session is named; `setup` says otherwise.
+
+        Raises:
+            UsageError: there is no such agent, file or id.
+        """
+        from weft.api.imports.agent_import import import_into  # few do, and once
+        from weft.api.imports.foreign_setup import SetupTerms
+
+        terms = SetupTerms(
+            model=str(self.config.get("model.default") or ""),
+            check_model=self.host.services.models.check,
+            change_setting=self.change_setting,
+            permissions=self.permissions,
+            servers=self.mcp,
+            places=self.places,
+            environ=self._environ,
+        )
+        takes_setup = path is None if setup is None else setup
+        return await import_into(
+            self.host, self.project_path, terms, agent, path, preview=preview, setup=takes_setup
+        )
+
+    async def kept_contents(self) -> KeptContents:
+        """The file contents that are kept of this project: how much, which go next, and which
+        messages a rewind, a bisection and blame lose with them.  Nothing else ever goes unasked.
+        """
+        from weft.api.file_changes.kept_contents import kept_contents  # few look
+
+        quota = max(0, int(self.config.get("history.quota")))
+        return await kept_contents(self.store, self.project_path, quota)
 
     @property
     def memory(self) -> AppMemory:

@@ -33,6 +33,7 @@ _MODULES = {
     "receipts": "weft.cli.evidence.receipts",
     "bisect": "weft.cli.evidence.bisect",
     "blame": "weft.cli.evidence.blame",
+    "import": "weft.cli.imports.import_command",
     "memory": "weft.cli.commands.memory",
     "permissions": "weft.cli.operate.permission_rules",
     "decisions": "weft.cli.commands.decisions",

@@ -682,6 +682,28 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(
+        "import",
+        "Take over sessions and set-up of another agent; it shows first what that would be",
+        "--from AGENT [FILE|ID]",
+        (
+            CommandOption(
+                ("--from",),
+                "The agent.",
+                "text",
+                "AGENT",
+                choices=("claude", "codex", "pi", "opencode"),
+            ),
+            CommandOption(("--yes", "-y"), "Take over what is new without asking."),
+            CommandOption(("--dry-run",), "Show what is there, and take over nothing."),
+            CommandOption(("--no-setup",), "Only sessions."),
+            JSON,
+        ),
+        examples=(
+            "weft import --from claude               # what there is of this folder; asks",
+            "weft import --from codex 01a1f62f --yes # one session, by its id there",
+        ),
+    ),
+    CommandSpec(
         "memory",
         "Show what is remembered for this project and for every one; add, edit, forget",
         options=(JSON,),
@@ -1150,9 +1172,16 @@ VERBS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         "store",
-        "Back up, check, shrink and copy the store, while it is in use",
-        default="verify",
+        "Show what is kept and what goes next; back up, check, shrink and copy the store",
+        default="show",
+        options=(JSON,),
         verbs=(
+            CommandSpec(
+                "show",
+                "Show the file contents of this project, which go next, and what is lost with them",
+                "",
+                (JSON,),
+            ),
             CommandSpec("backup", "Copy the store as it is at one moment", "FILE", (JSON,)),
             CommandSpec(
                 "verify",

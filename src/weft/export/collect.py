@@ -75,7 +75,9 @@ _COUNTED: dict[type[Fact], str] = {
 """Facts that are no conversation, and the name under which they are counted."""
 
 _KEPT_SETTINGS = frozenset({"title", "model", "thinking"})
-_NO_MATTER = frozenset({"auto_title", "archived", "permission_mode", "imported_without"})
+_NO_MATTER = frozenset(
+    {"auto_title", "archived", "permission_mode", "imported_without", "imported_from"}
+)
 """Settings that are neither written nor missed."""
 
 

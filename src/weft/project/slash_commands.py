@@ -120,6 +120,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         ("/bg", "/ps"),
     ),
     SlashCommand("/stop", "Stop the turn; without one, all background tasks", yields=True),
+    SlashCommand("/store", "Show what is kept of the files here, and what goes next"),
     SlashCommand("/context", "Show how full the context window is", aliases=("/tokens", "/status")),
     SlashCommand(
         "/cost", "Show tokens and cost of this conversation", aliases=("/usage", "/stats")
@@ -172,7 +173,12 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/export", "Write this conversation to a file: .md, .html, .json or .jsonl", "[file]"
     ),
-    SlashCommand("/import", "Continue a conversation from an export", "FILE", yields=True),
+    SlashCommand(
+        "/import",
+        "Continue a conversation from an export, or from another agent",
+        "FILE or AGENT [id]",
+        yields=True,
+    ),
     SlashCommand("/editor", "Write the next message in $VISUAL or $EDITOR", yields=True),
     SlashCommand("/copy", "Copy the last answer, or its last code block", "[code]"),
     SlashCommand("/show", "Print the last card in full, or the one so many before", "[number]"),

@@ -9,6 +9,7 @@ from weft.server.routes.conversation import CONVERSATION
 from weft.server.routes.decisions import DECISIONS
 from weft.server.routes.event_streams import EVENT_STREAMS
 from weft.server.routes.evidence import EVIDENCE
+from weft.server.routes.imports import IMPORTS
 from weft.server.routes.looms import LOOMS
 from weft.server.routes.mcp_servers import MCP_SERVERS
 from weft.server.routes.model_access import MODEL_ACCESS
@@ -47,6 +48,7 @@ OPERATIONS: Final[tuple[ApiOperation, ...]] = (
     *UNATTENDED,
     *EVENT_STREAMS,
     *PROJECTS,
+    *IMPORTS,
     *MCP_SERVERS,
     *MODEL_ACCESS,
     *PERMISSIONS,

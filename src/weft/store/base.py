@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self, TypeAlias
+from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -241,6 +241,13 @@ class NodePlace(msgspec.Struct, frozen=True):
 
     node: NodeId
     session_id: SessionId
+
+
+class KeptContent(NamedTuple):
+    """A content that is kept as file history."""
+
+    id: BlobId
+    size: int
 
 
 class RecordStream(Protocol):
@@ -570,6 +577,13 @@ class Store(Protocol):
     async def sweep_blobs(self) -> int:
         """Drop blobs that no stream names; returns how many bytes that freed."""
         ...
+
+    async def history_contents(self, project_path: str) -> list[KeptContent]:
+        """The contents that a project's sessions have as file history, the newest first: in the
+        other order `trim_history` drops them.  Each is there once.  A store that keeps everything
+        inherits this.
+        """
+        return []
 
     async def trim_history(
         self, project_path: str, most_bytes: int, newest: BlobId | None = None

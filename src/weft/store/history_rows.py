@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
+
+from weft.ids import BlobId
+from weft.store.base import KeptContent
 
 
 class HistoryRow(NamedTuple):
@@ -13,6 +16,14 @@ class HistoryRow(NamedTuple):
     blob_no: int
     size: int
     blob_id: str
+
+
+def newest_first(rows: Iterable[HistoryRow]) -> list[KeptContent]:
+    """Each content once, as the first of these rows has it."""
+    found: dict[int, KeptContent] = {}
+    for row in rows:
+        found.setdefault(row.blob_no, KeptContent(BlobId(row.blob_id), row.size))
+    return list(found.values())
 
 
 def oldest_beyond(

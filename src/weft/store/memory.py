@@ -21,6 +21,7 @@ from weft.store.base import (
     Append,
     Draft,
     DraftChunk,
+    KeptContent,
     Lease,
     NodePlace,
     Owner,
@@ -432,25 +433,19 @@ class MemoryStore(Store):
         dead = [blob_id for blob_id in self.data.blobs if blob_id not in named]
         return sum(len(self.data.blobs.pop(blob_id)) for blob_id in dead)
 
+    async def history_contents(self, project_path: str) -> list[KeptContent]:
+        self._check_open()
+        kept = self._history_of(project_path)
+        return [
+            KeptContent(each, len(self.data.blobs[each]))
+            for each in dict.fromkeys(blob_id for _, blob_id, _ in kept)
+        ]
+
     async def trim_history(
         self, project_path: str, most_bytes: int, newest: BlobId | None = None
     ) -> int:
         self._check_open()
-        files = files_stream(project_path)
-        streams = [
-            stream
-            for name, stream in self.data.streams.items()
-            if name == files or (stream.row is not None and stream.row.project_path == project_path)
-        ]
-        kept = sorted(
-            (
-                (number, blob_id, stream)
-                for stream in streams
-                for blob_id, number in stream.history.items()
-            ),
-            key=lambda each: each[0],
-            reverse=True,
-        )
+        kept = self._history_of(project_path)
         from weft.store.tree_names import named_by_trees  # as below
 
         needed = set(named_by_trees([newest] if newest else [], self.data.blobs.get).contents)
@@ -466,6 +461,21 @@ class MemoryStore(Store):
             if total > most_bytes:
                 del stream.history[blob_id]
         return await self.sweep_blobs()
+
+    def _history_of(self, project_path: str) -> list[tuple[int, BlobId, _Stream]]:
+        """What the streams of a project name as file history, the newest first."""
+        files = files_stream(project_path)
+        streams = [
+            stream
+            for name, stream in self.data.streams.items()
+            if name == files or (stream.row is not None and stream.row.project_path == project_path)
+        ]
+        found = (
+            (number, blob_id, stream)
+            for stream in streams
+            for blob_id, number in stream.history.items()
+        )
+        return sorted(found, key=lambda each: each[0], reverse=True)
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         self._check_open()

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from weft.view.goal_line import GOAL_PAUSES, GoalRow, goal_row
     from weft.view.goal_text import GOAL_ENDS, checked_text, goal_note
     from weft.view.history import history_blocks, open_calls
+    from weft.view.kept.import_text import (
+        import_problems,
+        import_rows,
+        import_summary,
+        setup_rows,
+    )
+    from weft.view.kept.store_text import next_rows, size_text, store_lines
     from weft.view.live_area import (
         LiveArea,
         OpenRequest,
@@ -129,15 +136,22 @@ __all__ = [
     "goal_note",
     "goal_row",
     "history_blocks",
+    "import_problems",
+    "import_rows",
+    "import_summary",
     "live_of",
+    "next_rows",
     "open_calls",
     "outline_rows",
     "receipt_note",
     "receipt_rows",
     "receipt_summary",
     "rewind_summary",
+    "setup_rows",
+    "size_text",
     "step_title",
     "steps_of",
+    "store_lines",
     "take_task_event",
     "thousands",
     "verb_of",
@@ -188,6 +202,13 @@ _HOMES = {
     "bisection_rows": "bisection_text",
     "blame_rows": "blame_text",
     "check_line": "bisection_text",
+    "import_problems": "kept.import_text",
+    "import_rows": "kept.import_text",
+    "import_summary": "kept.import_text",
+    "setup_rows": "kept.import_text",
+    "next_rows": "kept.store_text",
+    "size_text": "kept.store_text",
+    "store_lines": "kept.store_text",
     "receipt_note": "receipt_text",
     "receipt_rows": "receipt_text",
     "receipt_summary": "receipt_text",

@@ -14,7 +14,6 @@ import pytest
 
 from tests.support.source_code import ROOT
 from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, settle, sweep
-from weft.workspace.sandbox.scratch import KEPT_DAYS
 
 pytestmark = pytest.mark.process
 
@@ -180,7 +179,9 @@ def test_nothing_of_a_living_process_is_touched(tmp_path: Path, project: Path) -
     assert found.unapplied == ("a",)
 
 
-def test_what_no_one_asks_for_is_taken_away_in_time(tmp_path: Path, project: Path) -> None:
+def test_no_age_takes_half_done_work_away_and_the_quota_takes_the_oldest(
+    tmp_path: Path, project: Path
+) -> None:
     base = tmp_path / "sandbox"
     for name, label, content in (
         ("1-kept", "call_1", "x"),
@@ -194,9 +195,15 @@ def test_what_no_one_asks_for_is_taken_away_in_time(tmp_path: Path, project: Pat
         job = {"label": label, "roots": [str(project)], "started_ns": 0}
         (place / "job").write_text(json.dumps(job))
         (base / name / "lock").touch()
+    aside = base / "kept" / "9-aside"
+    aside.mkdir(parents=True)
+    (aside / "big").write_bytes(b"x" * 100_000)
     os.utime(base / "3-old", (0, 0))
+    os.utime(aside, (1, 1))
     (base / "cache").mkdir()
-    assert KEPT_DAYS > 0
-    assert sweep(str(base)) == 2
-    assert sorted(os.listdir(base)) == ["1-kept", "cache"]
+    assert sweep(str(base)) == 1  # in which nothing is
+    assert sorted(os.listdir(base)) == ["1-kept", "3-old", "cache", "kept"]
+    assert sweep(str(base), 50_000) == 2
+    assert sorted(os.listdir(base)) == ["1-kept", "cache", "kept"]
+    assert os.listdir(base / "kept") == []
     assert sweep(str(tmp_path / "nowhere")) == 0

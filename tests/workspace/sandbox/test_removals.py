@@ -48,7 +48,7 @@ async def test_a_large_file_that_a_command_removes_is_kept_aside_and_named(tmp_p
             assert path.stat().st_size == LARGE
             assert told(result)[name] == ("deleted", f"{why}; it is kept in {path}")
             assert f"- {name} ({why}): {path}" in result.remarks[0]
-        assert "kept for 7 days" in result.remarks[0]
+        assert "kept as long as history.quota has room" in result.remarks[0]
         assert not result.is_held_back
         assert not (there.project / "big").exists()
 

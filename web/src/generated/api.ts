@@ -47,6 +47,13 @@ export interface AgentDefinition {
   path?: string;
   is_project?: boolean;
 }
+/** What there is of another agent, and what was made of it. */
+export interface AgentImport {
+  agent: string;
+  is_preview: boolean;
+  sessions?: ForeignSessionRow[];
+  setup?: SetupItem[];
+}
 /** What a model answered. */
 export interface Answer {
   text: string;
@@ -754,6 +761,23 @@ export interface FolderBody {
   input_id?: string | null;
   path: string;
 }
+/** A session of another agent, and what becomes of it here. */
+export interface ForeignSessionRow {
+  agent: string;
+  path: string;
+  id?: string;
+  title?: string;
+  state?: "left out" | "made" | "new" | "there";
+  session?: string;
+  messages?: number;
+  branches?: number;
+  calls?: number;
+  interrupted?: number;
+  usage?: Usage | null;
+  folder?: string;
+  version?: string;
+  problems?: string[];
+}
 /** Where a fork begins: a message's id or its number, or the end. */
 export interface ForkBody {
   input_id?: string | null;
@@ -889,6 +913,14 @@ export interface ImportBody {
   input_id?: string | null;
   content: string;
 }
+/** Whose sessions and set-up are taken over, and whether that is only shown. */
+export interface ImportFromBody {
+  input_id?: string | null;
+  agent: "claude" | "codex" | "opencode" | "pi";
+  id?: string | null;
+  preview?: boolean;
+  setup?: boolean | null;
+}
 /** What came of an import. */
 export interface ImportedSession {
   session: SessionView;
@@ -930,6 +962,17 @@ export interface KeepOutcome {
 export interface KeepPlan {
   files?: KeptFile[];
   left_out?: string[];
+}
+/** The file contents of a project. */
+export interface KeptContents {
+  project_path: string;
+  sessions: number;
+  contents: number;
+  bytes: number;
+  quota: number;
+  room: number;
+  next?: NextContent[];
+  more?: number;
 }
 /** One file of a candidate, and what keeping does with it. */
 export interface KeptFile {
@@ -1100,6 +1143,14 @@ export interface LoomState {
   can_undo?: boolean;
   is_generating?: boolean;
   is_blind?: boolean;
+}
+/** A message of which a file can not be had any more when a content is gone. */
+export interface LostState {
+  session: string;
+  title: string;
+  message: string | null;
+  path: string;
+  loses?: string[];
 }
 /** What the map is for. */
 export interface MapQuery {
@@ -1324,6 +1375,12 @@ export interface NetChange {
   calls?: string[];
   why?: string;
   is_masked?: boolean;
+}
+/** A content that goes as soon as the room is needed. */
+export interface NextContent {
+  content: string;
+  bytes: number;
+  states?: LostState[];
 }
 /** One position of the tree: what was said, by whom, after what. */
 export interface Node {
@@ -1797,6 +1854,13 @@ export interface SettingBody {
   input_id?: string | null;
   name: string;
   value: string | null;
+}
+/** A part of another agent's set-up. */
+export interface SetupItem {
+  kind: "command" | "hook" | "instructions" | "key" | "model" | "rule" | "server" | "skill";
+  name: string;
+  state?: "left out" | "made" | "new" | "there";
+  why?: string;
 }
 /** The rule that is tried on past calls, and whether on those of every project. */
 export interface SimulateQuery {
@@ -2478,6 +2542,10 @@ export interface Operations {
   language_servers: { path: { project: string }; answer: ServerStatus[] };
   /** The content that a fact or a part names by its SHA-256. */
   read_blob: { path: { project: string; blob: string }; answer: string };
+  /** Sessions and set-up of another agent of this machine: shown, or taken over. */
+  import_from: { path: { project: string }; body: ImportFromBody; answer: AgentImport };
+  /** The file contents of a project, which go next, and what is lost with them. */
+  kept_contents: { path: { project: string }; answer: KeptContents };
   /** The MCP servers of a project, how they stand, and what is to be answered first. */
   mcp_servers: { path: { project: string }; answer: McpOverview };
   /** All that is known of an MCP server: its tools, and how those differ from what was agreed. */
@@ -2769,6 +2837,8 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   restart_language_servers: ["POST", "/api/projects/{project}/lsp/restart"],
   language_servers: ["GET", "/api/projects/{project}/lsp"],
   read_blob: ["GET", "/api/projects/{project}/blobs/{blob}"],
+  import_from: ["POST", "/api/projects/{project}/import-from"],
+  kept_contents: ["GET", "/api/projects/{project}/store"],
   mcp_servers: ["GET", "/api/projects/{project}/mcp"],
   mcp_server: ["GET", "/api/projects/{project}/mcp/{server}"],
   add_mcp_server: ["PUT", "/api/projects/{project}/mcp/{server}"],

@@ -10,8 +10,10 @@ import type { SessionRow } from "../types.ts";
 import { Button, Filter, Key, Loading } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
 import { FirstRun } from "./first-run.tsx";
+import { lazy } from "./lazy.tsx";
 import { standing, titleOf } from "./shell.tsx";
 
+const Imports = lazy(() => import("./imports.tsx"), "Imports");
 type View = "all" | "needs" | "running" | "archived";
 
 export function Sessions(): JSX.Element {
@@ -21,7 +23,7 @@ export function Sessions(): JSX.Element {
   const said = useSignal<Record<string, string>>({});
   const at = useSignal(0);
   const field = useRef<HTMLInputElement>(null);
-  const file = useRef<HTMLInputElement>(null);
+  const imports = useSignal(false);
   useEffect(() => { if (window.innerWidth >= 768) field.current?.focus(); void loadSessions(); }, []);
   useEffect(() => {
     if (!words.value.trim()) said.value = {};
@@ -51,12 +53,6 @@ export function Sessions(): JSX.Element {
     event.preventDefault();
     document.querySelector(".session-row.chosen")?.scrollIntoView({ block: "nearest" });
   };
-  const importFile = async (): Promise<void> => {
-    const given = file.current?.files?.[0];
-    if (!given) return;
-    const made = await attempt(send<{ session: { id: string } }>("POST", "/sessions/import", { content: await given.text() }));
-    if (made) { say("ok", "Imported."); void loadSessions(); go("chat", made.session.id); }
-  };
   const isFirst = listReady.value && rows.value.length === 0 && !words.value && view.value === "all";
   useEffect(() => { if (isFirst) void readAccess(); }, [isFirst]);
   // Who was led to a key here goes on from here, and not from an empty list.
@@ -72,10 +68,10 @@ export function Sessions(): JSX.Element {
         <Filter chosen={view.value === "running"} onClick={() => { view.value = "running"; }}>Running {number("running") || ""}</Filter>
         <Filter chosen={view.value === "archived"} onClick={() => { view.value = "archived"; }}>Archived</Filter>
         <span class="push" />
-        <input ref={file} type="file" class="sr" tabIndex={-1} aria-label="File to import" accept=".json,.jsonl" onChange={() => void importFile()} />
-        <Button onClick={() => file.current?.click()}>Import…</Button>
+        <Button onClick={() => { imports.value = !imports.value; }}>Import…</Button>
         <Button kind="primary" icon="plus" keys="N" onClick={() => void startSession()}>New session</Button>
       </div>
+      {imports.value ? <Imports /> : null}
       <div class="sessions-list" tabIndex={-1}>
         {!listReady.value ? <Loading rows={6} /> : null}
         {listReady.value && order.length === 0 ? <div class="empty"><p class="title">{words.value ? `Nothing found for “${words.value}”` : "No sessions yet"}</p><p>{words.value && view.value !== "archived" ? <button type="button" class="link" onClick={() => { view.value = "archived"; }}>Search archived too</button> : "Start one: it is kept here, with everything said and changed."}</p></div> : null}

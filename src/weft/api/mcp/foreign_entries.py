@@ -76,7 +76,7 @@ def entries_in(path: str, project: str) -> list[ForeignEntry]:
     """
     try:
         text = _plain_file(path).decode()
-        whole = _toml(text) if path.endswith(".toml") else json.loads(_plain_json(text))
+        whole = _toml(text) if path.endswith(".toml") else json.loads(plain_json(text))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot read {path!r}: {error}") from error
     if not isinstance(whole, dict):
@@ -113,7 +113,7 @@ def _toml(text: str) -> Any:
     return tomllib.loads(text)
 
 
-def _plain_json(text: str) -> str:
+def plain_json(text: str) -> str:
     """JSON without comments and last commas, which editors allow."""
     without = _COMMENT.sub(lambda found: found[1] or "", text.removeprefix("\ufeff"))
     return _LAST_COMMA.sub(lambda found: found[1] or "", without)

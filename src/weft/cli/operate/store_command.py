@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from weft.app import App
 from weft.app.store_care import (
     backup,
     checked,
@@ -18,12 +19,14 @@ from weft.app.store_care import (
     migrate_postgres,
     vacuum,
 )
+from weft.cli.commands.table import print_table
+from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import FAILED, OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.cli.stdio import tell, write_line, write_pretty
 from weft.errors import UsageError
-from weft.view import count_of
+from weft.view import count_of, next_rows, size_text, store_lines
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -34,6 +37,10 @@ def run(arguments: ParsedArguments) -> int:
         return _copy(arguments)
     if arguments.verb == "store migrate":
         return _migrate(address, arguments)
+    if arguments.verb in ("store", "store show"):
+        if own.is_file() and not is_postgres(address):
+            tell(f"{size_text(own.stat().st_size)} in {own}, of all projects")
+        return with_app(arguments, lambda app: _show(app, as_json=arguments.flag("json")))
     if is_postgres(address) and not arguments.words:
         raise UsageError(
             "sessions are kept in Postgres: back it up with pg_dump, shrink it with vacuum"
@@ -50,6 +57,18 @@ def run(arguments: ParsedArguments) -> int:
             return _verify(own, arguments)
 
 
+async def _show(app: App, *, as_json: bool) -> int:
+    found = await app.kept_contents()
+    if as_json:
+        write_pretty(msgspec.to_builtins(found))
+        return OK
+    for line in store_lines(found):
+        tell(line)
+    if rows := next_rows(found):
+        print_table(rows, head=("file", "size", "lost to", "message", "session"))
+    return OK
+
+
 def _backup(own: Path, arguments: ParsedArguments) -> int:
     if len(arguments.words) != 1 or not arguments.words[0]:
         raise UsageError("weft store backup takes the file to write")
@@ -60,7 +79,7 @@ def _backup(own: Path, arguments: ParsedArguments) -> int:
     if arguments.flag("json"):
         write_pretty({"path": str(target), "bytes": size})
     else:
-        tell(f"{shown_bytes(size)} in {target}; `weft store verify {target}` checks it")
+        tell(f"{size_text(size)} in {target}; `weft store verify {target}` checks it")
     return OK
 
 
@@ -70,9 +89,9 @@ def _vacuum(own: Path, arguments: ParsedArguments) -> int:
         write_pretty({**msgspec.to_builtins(report), "freed": report.freed})
         return OK
     tell(
-        f"freed {shown_bytes(report.freed)}: {shown_bytes(report.bytes_before)} before, "
-        f"{shown_bytes(report.bytes_after)} now; contents that no session names: "
-        f"{shown_bytes(report.unnamed_bytes)}"
+        f"freed {size_text(report.freed)}: {size_text(report.bytes_before)} before, "
+        f"{size_text(report.bytes_after)} now; contents that no session names: "
+        f"{size_text(report.unnamed_bytes)}"
     )
     return OK
 
@@ -135,13 +154,3 @@ def _there(path: Path) -> Path:
     if not path.is_file():
         raise UsageError(f"there is no store at {path}")
     return path
-
-
-def shown_bytes(size: int) -> str:
-    """A size, for people."""
-    amount = float(size)
-    for unit in ("B", "KB", "MB"):
-        if abs(amount) < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weft.config.paths import WeftPaths
 from weft.config.settings import Config
@@ -20,6 +20,9 @@ from weft.workspace.sandbox.scratch import ScratchPlace
 
 if TYPE_CHECKING:  # few commands may reach anything
     from weft.workspace.egress.judge import EgressJudge
+
+LEAST_KEPT: Final = 64 * 1024 * 1024
+"""Bytes of half-done work that are kept whatever the quota is."""
 
 
 class SandboxFactory:
@@ -56,6 +59,8 @@ class SandboxFactory:
                 unix_sockets=config.get("sandbox.unix_sockets"),
                 shown=tuple(config.get("sandbox.show")),
                 passed=tuple(config.get("environment.pass")),
+                # Never less: what a kill left half done is asked for at the next start.
+                kept_bytes=max(self._aside_bytes, LEAST_KEPT),
             ),
         )
 

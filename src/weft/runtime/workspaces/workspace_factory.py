@@ -137,12 +137,12 @@ class WorkspaceFactory:
 
     def kept_files(self) -> str:
         """Where files are that commands removed and no rewind brings back; empty without any."""
-        from weft.workspace.sandbox.scratch import KEPT, KEPT_DAYS
+        from weft.workspace.sandbox.scratch import KEPT
 
         folder = self._places.sandbox / KEPT
         if not folder.is_dir() or not any(folder.iterdir()):
             return ""
-        return f"files that commands removed are kept in {folder} for {KEPT_DAYS} days"
+        return f"files that commands removed are kept in {folder}, up to half of history.quota"
 
     async def forget_records(self) -> None:
         """Remove what the sandbox wrote down of commands, for no session will ask for it."""

@@ -13,7 +13,7 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import BlobId, SessionId
 from weft.sha256 import sha256
-from weft.store.base import Owner, Record, Snapshot
+from weft.store.base import KeptContent, Owner, Record, Snapshot
 from weft.store.jsonl import files
 from weft.store.jsonl import leases as leasing
 from weft.store.jsonl import session_list as listing
@@ -123,6 +123,30 @@ def trim_history(
 
     The lines go on naming what was dropped; reading it gives None.
     """
+    newest_first = _history_files(folder, project_path)
+    kept = _named_by(folder, [newest] if newest else []).contents
+    total, freed = sum(size for *_, size, path in newest_first if path.name in kept), 0
+    if total > most_bytes:
+        total, kept = 0, set()
+    for _, size, path in newest_first:
+        if path.name in kept:
+            continue
+        total += size
+        if total > most_bytes and size:
+            files.remove(path)
+            freed += size
+    return freed
+
+
+def history_contents(folder: JsonlFolder, project_path: str) -> list[KeptContent]:
+    """The contents that a project has as file history, the newest first."""
+    found = _history_files(folder, project_path)
+    return [KeptContent(BlobId(path.name), size) for _, size, path in found if size]
+
+
+def _history_files(folder: JsonlFolder, project_path: str) -> list[tuple[int, int, Path]]:
+    """The files of a project's file history, the newest first, each with its time and size; of what
+    is needed besides the size is 0."""
     rows = {row.id: row.project_path for row in listing.all_rows(folder)}
     needed: set[BlobId] = set()
     history: set[BlobId] = set()
@@ -132,7 +156,6 @@ def trim_history(
         in_trees = _named_by(folder, names.trees)
         needed |= names.plain | in_trees.listings
         (history if is_meant else needed).update(names.history, in_trees.contents)
-    kept = _named_by(folder, [newest] if newest else []).contents
     newest_first: list[tuple[int, int, Path]] = []
     for blob_id in history:
         path = folder.places.blob(blob_id)
@@ -141,17 +164,7 @@ def trim_history(
             newest_first.append((about.st_mtime_ns, about.st_size, path))
             if blob_id in needed:
                 newest_first[-1] = (about.st_mtime_ns, 0, path)
-    total, freed = sum(size for *_, size, path in newest_first if path.name in kept), 0
-    if total > most_bytes:
-        total, kept = 0, set()
-    for _, size, path in sorted(newest_first, reverse=True):
-        if path.name in kept:
-            continue
-        total += size
-        if total > most_bytes and size:
-            files.remove(path)
-            freed += size
-    return freed
+    return sorted(newest_first, reverse=True)
 
 
 # -- deleting

@@ -19,6 +19,7 @@ from weft.store.base import (
     Append,
     Draft,
     DraftChunk,
+    KeptContent,
     Lease,
     Record,
     RowPlace,
@@ -222,6 +223,9 @@ class JsonlStore(DiskStore):
 
     async def sweep_blobs(self) -> int:
         return await self._ask(beside.sweep_blobs)
+
+    async def history_contents(self, project_path: str) -> list[KeptContent]:
+        return await self._ask(lambda opened: beside.history_contents(opened, project_path))
 
     async def trim_history(
         self, project_path: str, most_bytes: int, newest: BlobId | None = None

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from weft.errors import Corrupt
 from weft.ids import BlobId, SessionId
-from weft.store.base import Record, files_stream
-from weft.store.history_rows import HistoryRow, oldest_beyond
+from weft.store.base import KeptContent, Record, files_stream
+from weft.store.history_rows import HistoryRow, newest_first, oldest_beyond
 from weft.store.postgres.connection import Connection
 from weft.store.postgres.leases import HeldStream, check_free
 from weft.store.postgres.reader import PROJECT_STREAMS, STREAM
@@ -197,11 +197,26 @@ async def overwrite(db: Connection, tenant: int, stream: str, records: Sequence[
             raise Corrupt(stream, "there is no such record", seq=record.seq)
 
 
+_HISTORY = f"""
+    select kept_no, blob_no, size, id
+    from history_refs h join blobs b using (tenant, blob_no)
+    where h.tenant = $1 and h.stream_no in ({PROJECT_STREAMS}) order by kept_no desc
+"""
+
+
 async def sweep_blobs(db: Connection, tenant: int) -> int:
     """Drop blobs that no stream names; returns their bytes."""
     await _lock_blobs(db, tenant)
     freed = await db.fetch(f"delete from blobs b where {_UNNAMED} returning b.size", tenant)
     return sum(row[0] for row in freed)
+
+
+async def history_contents(db: Connection, tenant: int, project_path: str) -> list[KeptContent]:
+    """The contents that a project has as file history, the newest first."""
+    found = await db.fetch(
+        _HISTORY, tenant, stored(project_path), files_stream(stored(project_path))
+    )
+    return newest_first(HistoryRow(no, blob, size, loaded(id_)) for no, blob, size, id_ in found)
 
 
 async def trim_history(
@@ -221,12 +236,7 @@ async def trim_history(
         return 0
     await _lock_blobs(db, tenant)
     named = await tree_names(db, tenant, [newest] if newest else [])
-    found = await db.fetch(
-        f"""select kept_no, blob_no, size, id
-            from history_refs h join blobs b using (tenant, blob_no)
-            where h.tenant = $1 and h.stream_no in ({PROJECT_STREAMS}) order by kept_no desc""",
-        *meant,
-    )
+    found = await db.fetch(_HISTORY, *meant)
     rows = [HistoryRow(no, blob, size, loaded(id_)) for no, blob, size, id_ in found]
     dropped = oldest_beyond(rows, most_bytes, named.contents)
     await db.execute(

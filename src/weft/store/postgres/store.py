@@ -18,6 +18,7 @@ from weft.store.base import (
     Append,
     Draft,
     DraftChunk,
+    KeptContent,
     Lease,
     LeaseLiveness,
     NodePlace,
@@ -282,6 +283,9 @@ class PostgresStore(QueuedStore):
 
     async def sweep_blobs(self) -> int:
         return await self._work(lambda db: removal.sweep_blobs(db, self._tenant))
+
+    async def history_contents(self, project_path: str) -> list[KeptContent]:
+        return await self._work(lambda db: removal.history_contents(db, self._tenant, project_path))
 
     async def trim_history(
         self, project_path: str, most_bytes: int, newest: BlobId | None = None

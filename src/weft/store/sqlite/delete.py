@@ -18,8 +18,8 @@ import msgspec
 
 from weft.errors import Corrupt
 from weft.ids import BlobId, SessionId
-from weft.store.base import Owner, Record, files_stream
-from weft.store.history_rows import HistoryRow, oldest_beyond
+from weft.store.base import KeptContent, Owner, Record, files_stream
+from weft.store.history_rows import HistoryRow, newest_first, oldest_beyond
 from weft.store.sqlite.appends import find
 from weft.store.sqlite.leases import check_free
 from weft.store.sqlite.query import fetch
@@ -223,6 +223,12 @@ def sweep_blobs(db: apsw.Connection) -> int:
     freed = fetch(db, f"select coalesce(sum(size), 0) from blobs where {_UNNAMED}")
     db.execute(f"delete from blobs where {_UNNAMED}")
     return int(freed[0][0])
+
+
+def history_contents(db: apsw.Connection, project_path: str) -> list[KeptContent]:
+    """The contents that a project has as file history, the newest first."""
+    meant = (project_path, files_stream(project_path))
+    return newest_first(HistoryRow(*row) for row in fetch(db, _HISTORY, meant))
 
 
 def trim_history(

@@ -19,6 +19,7 @@ from weft.store.base import (
     Append,
     Draft,
     DraftChunk,
+    KeptContent,
     Lease,
     NodePlace,
     Record,
@@ -280,6 +281,11 @@ class SqliteStore(DiskStore):
         from weft.store.sqlite.delete import sweep_blobs  # as above
 
         return await self._write(sweep_blobs)
+
+    async def history_contents(self, project_path: str) -> list[KeptContent]:
+        from weft.store.sqlite.delete import history_contents  # as above
+
+        return await self._ask(lambda db: history_contents(db, project_path))
 
     async def trim_history(
         self, project_path: str, most_bytes: int, newest: BlobId | None = None

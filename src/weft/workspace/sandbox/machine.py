@@ -32,7 +32,12 @@ from weft.workspace.sandbox.client import (
 )
 from weft.workspace.sandbox.hidden import HiddenPaths
 from weft.workspace.sandbox.overlay_recovery import sweep
-from weft.workspace.sandbox.scratch import ScratchFolder, ScratchJob, ScratchPlace
+from weft.workspace.sandbox.scratch import (
+    KEPT_BYTES,
+    ScratchFolder,
+    ScratchJob,
+    ScratchPlace,
+)
 from weft.workspace.sandbox.seccomp import NUMBERS, program
 
 SIDE_BY_SIDE = 2
@@ -79,6 +84,8 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Files and folders that are not hidden, by path or by name."""
     passed: tuple[str, ...] = ()
     """Variables that commands get although they look like secrets."""
+    kept_bytes: int = KEPT_BYTES
+    """How much of half-done work, and of files that commands removed, is kept."""
 
 
 class ProcessSandbox:
@@ -298,7 +305,7 @@ class ProcessSandbox:
     def _tidy(self) -> None:
         if self.scratch.folder:
             self.scratch.close()
-            sweep(self.scratch.base)
+            sweep(self.scratch.base, self.options.kept_bytes)
 
     # --- what a box is made of --------------------------------------------------------------------
 

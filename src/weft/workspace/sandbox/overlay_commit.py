@@ -48,7 +48,7 @@ from weft.workspace.sandbox.removals import (
     plan_removals,
     why_not_held,
 )
-from weft.workspace.sandbox.scratch import DONE, KEPT_DAYS, PLAN, ScratchPlace
+from weft.workspace.sandbox.scratch import DONE, PLAN, ScratchPlace
 
 if TYPE_CHECKING:  # loaded with the first change of a repository
     from weft.workspace.sandbox.git_guard import GitGuard
@@ -445,7 +445,7 @@ class OverlayCommit:
             ("These changes could not be carried over", self._failed),
             (
                 "These files were removed or emptied and a rewind does not bring them back; "
-                f"they are kept for {KEPT_DAYS} days",
+                "they are kept as long as history.quota has room",
                 self._set_aside,
             ),
             ("These files were removed or emptied and nothing brings them back", self._gone),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -35,11 +34,12 @@ from weft.workspace.sandbox.scratch import (
     DONE,
     JOB,
     KEPT,
-    KEPT_DAYS,
+    KEPT_BYTES,
     LOCK,
     PLAN,
     ScratchJob,
     ScratchPlace,
+    bytes_below,
     records_of,
     remove,
 )
@@ -113,25 +113,46 @@ def is_left(base: str, labels: Collection[str]) -> bool:
     return False
 
 
-def sweep(base: str) -> int:
-    """Remove folders of dead processes that no session will ask for any more; returns how many."""
+def sweep(base: str, most_bytes: int = KEPT_BYTES) -> int:
+    """Remove folders of dead processes in which nothing is; and of what is half done or was moved
+    aside, the oldest beyond so many bytes, never by its age alone.  Returns how many were removed.
+    """
     swept = 0
-    oldest = time.time() - KEPT_DAYS * 24 * 3600
+    kept: list[tuple[float, int, str]] = []
     for folder in _folders(base):
         with _orphaned(folder) as is_orphaned, suppress(OSError):
             if not is_orphaned:
                 continue
             # Worth keeping: a session that was not opened since may still ask for the changes of
             # its command.
-            if os.stat(folder).st_mtime < oldest or not _is_worth_keeping(folder):
+            if _is_worth_keeping(folder):
+                kept.append((os.stat(folder).st_mtime, bytes_below(folder), folder))
+            else:
                 remove(folder)
                 swept += 1
     with suppress(OSError):
         for entry in os.scandir(f"{base}/{KEPT}"):
-            if entry.stat(follow_symlinks=False).st_mtime < oldest:
-                remove(entry.path)
-                swept += 1
-    return swept
+            changed = entry.stat(follow_symlinks=False).st_mtime
+            kept.append((changed, bytes_below(entry.path), entry.path))
+    return swept + _hold_to(most_bytes, kept, f"{base}/{KEPT}/")
+
+
+def _hold_to(most_bytes: int, kept: list[tuple[float, int, str]], aside: str) -> int:
+    """Remove the oldest beyond so many bytes; returns how many."""
+    total = removed = 0
+    for _, size, path in sorted(kept, reverse=True):
+        total += size
+        if total <= most_bytes:
+            continue
+        if path.startswith(aside):
+            remove(path)
+            removed += 1
+            continue
+        with _orphaned(path) as is_orphaned:
+            if is_orphaned:  # still: a session may be asking for it just now
+                remove(path)
+                removed += 1
+    return removed
 
 
 def forget_records(base: str, own: str) -> None:

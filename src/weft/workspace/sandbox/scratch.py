@@ -29,8 +29,9 @@ DONE = "done"
 """A plan that was carried out."""
 KEPT = "kept"
 """Folder for versions of files that could not be put into the project."""
-KEPT_DAYS = 7
-"""How long what was never finished, or was moved aside, is kept."""
+KEPT_BYTES = 512 * 1024 * 1024
+"""How much of what was never finished, or was moved aside, is kept; the oldest goes first, and
+nothing by its age."""
 _REST = 4
 """Places that rest before they are used again: the kernel may still be taking the last overlay
 apart.
@@ -243,6 +244,18 @@ def _make_plain(upper: str, root: str) -> None:
 def _mode_for(root: str) -> int:
     """The overlay shows the upper folder's mode as the project's."""
     return stat.S_IMODE(os.stat(root).st_mode) | 0o700
+
+
+def bytes_below(folder: str) -> int:
+    """What the files below a folder hold, links not followed."""
+    found = 0
+    # What a command nested too deep for calls, or closed, counts as far as it is seen.
+    with suppress(RecursionError, OSError):
+        for _, _, files, fd in os.fwalk(folder):
+            for name in files:
+                with suppress(OSError):
+                    found += os.stat(name, dir_fd=fd, follow_symlinks=False).st_size
+    return found
 
 
 def remove(folder: str) -> None:

@@ -49,6 +49,7 @@ class ChatCommands(CommandGroup):
             from weft.cli.chat.commands.evidence.bisect_commands import BisectCommands
             from weft.cli.chat.commands.evidence.blame_commands import BlameCommands
             from weft.cli.chat.commands.fan_commands import FanCommands
+            from weft.cli.chat.commands.imports.import_commands import ImportCommands
             from weft.cli.chat.commands.memory_commands import MemoryCommands
             from weft.cli.chat.commands.model_commands import ModelCommands
             from weft.cli.chat.commands.permission_commands import PermissionCommands
@@ -78,6 +79,7 @@ class ChatCommands(CommandGroup):
                 BisectCommands(chat),
                 BlameCommands(chat),
                 FanCommands(chat),
+                ImportCommands(chat),
             )
             for group in (self, *groups):
                 self._known |= group.handlers
@@ -101,7 +103,6 @@ class ChatCommands(CommandGroup):
             "/receipts": self._receipts,
             "/todo": self._todo,
             "/export": self._export,
-            "/import": self._import,
             "/editor": self._editor,
             "/copy": self._copy,
             "/show": self._unfold,
@@ -401,14 +402,6 @@ class ChatCommands(CommandGroup):
         _refuse_existing(path)
         await conversation.app.sessions.export_session(session_id, format_of(path, None), path)
         self._say(f"written to {relative(str(path), conversation.app.project_path)}")
-
-    async def _import(self, words: str) -> None:
-        self._must_be_idle("another conversation")
-        if not words:
-            raise UsageError("/import needs a file: an export in json or jsonl")
-        app = self._chat.conversation.app
-        report = await app.sessions.import_session(_in_folder(words, app.project_path))
-        await self._chat.switch(report.session.id)
 
     async def _editor(self, words: str) -> None:
         written = await self._chat.screen.edit(words, ".md")

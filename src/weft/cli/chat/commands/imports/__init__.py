@@ -1,0 +1,1 @@
+"""The chat's commands for what comes from other agents."""

@@ -1,0 +1,1 @@
+"""What other agents have, taken over from the command line."""

@@ -1,0 +1,1 @@
+"""What is taken over and what is kept, in rows and sentences."""
