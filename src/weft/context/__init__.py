@@ -22,6 +22,7 @@ from weft.context.build import (
     notes_for_model,
     pictures_of,
     render,
+    without_words,
 )
 from weft.context.digest import (
     MessageDigests,
@@ -153,6 +154,7 @@ __all__ = [
     "tasks_on",
     "told_on",
     "transcript",
+    "without_words",
     "zone_budget",
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +14,15 @@ from weft.ids import NodeId
 from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.base import ModelEnvironment, TurnLimits
 from weft.messages import DraftPart
-from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
+from weft.providers import (
+    SENT_BODY,
+    CallArgs,
+    ModelRequest,
+    SentBody,
+    StreamEvent,
+    TextPiece,
+    ThinkingPiece,
+)
 
 DRAFT_SECONDS: Final = 0.25
 """How often text in flight is kept beside the log."""
@@ -60,6 +68,7 @@ class ModelCallAttempts:
         """It was sent, and neither answered nor refused: the vendor bills what it was sent,
         whatever has come of it.
         """
+        self._scratch: dict[int, Any] = {}
         self.builder = self._new_builder()
         self._draft = _Draft(environment, node)
 
@@ -101,6 +110,8 @@ class ModelCallAttempts:
 
     async def _attempt(self, request: ModelRequest) -> ModelAnswer:
         _BEFORE_CALL.hit()
+        self._scratch = request.scratch
+        self._scratch.pop(SENT_BODY, None)
         # Set before the request is sent: a cancel in the middle of it cannot know whether the
         # vendor has begun to bill.
         self.is_out = True
@@ -122,7 +133,13 @@ class ModelCallAttempts:
         # end marker tells a whole answer from half of one.
         if builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
-        return builder.answer(self._env.clock.now())
+        return msgspec.structs.replace(builder.answer(self._env.clock.now()), sent=self._sent)
+
+    @property
+    def _sent(self) -> SentBody | None:
+        """What went out in the present attempt."""
+        found: SentBody | None = self._scratch.get(SENT_BODY)
+        return found
 
     def _show(self, event: StreamEvent) -> None:
         builder, journal = self.builder, self._env.journal
@@ -177,7 +194,9 @@ class ModelCallAttempts:
 
     def partial(self) -> ModelAnswer:
         """What has arrived of the present attempt and may be kept."""
-        return ModelAnswer(parts=self.builder.partial(), usage=self.builder.usage, stop=None)
+        return ModelAnswer(
+            parts=self.builder.partial(), usage=self.builder.usage, stop=None, sent=self._sent
+        )
 
     def _new_builder(self) -> AnswerBuilder:
         info = self._env.model.info

@@ -8,6 +8,7 @@ adapters only by their own files.
 from typing import TYPE_CHECKING
 
 from weft.providers.base import (
+    SENT_BODY,
     CallArgs,
     CallResult,
     CallResults,
@@ -18,6 +19,7 @@ from weft.providers.base import (
     ModelInfo,
     ModelRequest,
     Provider,
+    SentBody,
     StopReason,
     StreamEvent,
     StreamFinished,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from weft.providers.scripted import ScriptedModel, ScriptedProvider
 
 __all__ = [
+    "SENT_BODY",
     "CallArgs",
     "CallResult",
     "CallResults",
@@ -57,6 +60,7 @@ __all__ = [
     "ScriptedAnswer",
     "ScriptedModel",
     "ScriptedProvider",
+    "SentBody",
     "StopReason",
     "StreamEvent",
     "StreamFinished",

@@ -8,9 +8,9 @@ storing are the turn's business, not the provider's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,7 @@ __all__ = [
     "ModelInfo",
     "ModelRequest",
     "Provider",
+    "SentBody",
     "StopReason",
     "StreamDecoder",
     "StreamEvent",
@@ -101,6 +102,21 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider made of messages, for requests that repeat them: a caller that sends several
     requests hands in the same map each time.
     """
+
+
+class SentBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What went out for a request, so that it can be made again and compared."""
+
+    digest: str
+    """SHA-256 of the bytes."""
+    form: dict[str, Any] = {}
+    """What the adapter has decided for itself, from what it had learned by then."""
+
+
+SENT_BODY: Final = 1
+"""Where a provider leaves the `SentBody` that was accepted, in a request's scratch; no object has
+this identity.
+"""
 
 
 # --- the stream ------------------------------------------------------------------------
@@ -277,6 +293,12 @@ class Model(Protocol):
                 again.
         """
         ...
+
+    def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
+        """The bytes of a request as it goes out in this form, made by the code that sends it;
+        nothing is sent.  None for a model that is sent no bytes.
+        """
+        return None
 
 
 class Provider(Protocol):

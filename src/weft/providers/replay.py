@@ -13,7 +13,7 @@ again.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -86,6 +86,9 @@ class RecordingModel(Model):
     ) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
         """Stream from the wrapped model; the line is written when the stream is left."""
         return self._open(request)
+
+    def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
+        return self._model.body(request, form)
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
