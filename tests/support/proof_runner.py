@@ -44,6 +44,7 @@ CLAIMS: Mapping[str, str] = {
         "bisect",
         "waits",
         "goals",
+        "sent_requests",
         "branches",
         "rivals",
         "compaction",

@@ -54,7 +54,7 @@ from weft.loop.turn_facts import (
     settle_open_calls,
     tip_after,
 )
-from weft.loop.turn_line import digests_at_opening
+from weft.loop.turn_line import digests_at_opening, messages_of
 from weft.loop.waits.wake import with_wake, woken_fact
 
 if TYPE_CHECKING:  # loaded when they are first used
@@ -137,6 +137,7 @@ __all__ = [
     "end_of_wait",
     "hashes_needed",
     "judge",
+    "messages_of",
     "pinned",
     "promote",
     "refusal",

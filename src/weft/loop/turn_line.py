@@ -18,7 +18,7 @@ from weft.context import (
 from weft.events import Fact, InputPromoted, NewMessage, SystemNote, ToolComplete
 from weft.ids import CallUid, NodeId
 from weft.loop.base import ContextLine, ModelEnvironment, TurnJournal
-from weft.messages import Node, ToolResult
+from weft.messages import Message, Node, ToolResult
 from weft.providers import ModelInfo
 from weft.state import SessionState
 
@@ -215,6 +215,18 @@ def digests_at_opening(
     for node in _refused_in(line.entries, state):
         composer.leave_out_pictures(node)
     return _digests(composer, line, state, facts)
+
+
+def messages_of(
+    line: ContextLine, target: ContextTarget, state: SessionState
+) -> tuple[Message, ...]:
+    """The messages that a model is sent for a line, as the state has it."""
+    composer = MessageComposer(target, line.rendered)
+    for node in _refused_in(line.entries, state):
+        composer.leave_out_pictures(node)
+    notes = notes_for_model(state.tree)
+    composed = composer.compose(line.entries, summary=line.summary, upto=line.upto, notes=notes)
+    return composed.messages
 
 
 def _digests(

@@ -21,6 +21,15 @@ class MessageExclusion(msgspec.Struct, frozen=True, kw_only=True):
     summarized: bool
     """It was compacted before: the summary may still tell of it."""
 
+    @property
+    def said(self) -> str:
+        """The same in a sentence."""
+        calls = f", with {self.calls} tool calls and their results" if self.calls else ""
+        said = f"taken out of the next requests: about {self.tokens:,} tokens{calls}"
+        if self.summarized:
+            said += "; it was compacted, and the summary may still tell of it"
+        return said
+
 
 async def exclusion_of(port: SessionPort, node: NodeId) -> MessageExclusion:
     """What goes with a message of a session."""

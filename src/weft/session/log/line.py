@@ -13,6 +13,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from weft.context import without_words
 from weft.events import (
     AnyFact,
     Compacted,
@@ -28,7 +29,6 @@ from weft.events import (
     ToolComplete,
 )
 from weft.ids import CallUid, NodeId
-from weft.context import without_words
 from weft.loop import ContextLine, LineEntry, RenderedLine
 from weft.messages import File, Image, Part, Text, Thinking, ToolCall, ToolResult
 from weft.session.log.long_parts import blob_of
