@@ -29,6 +29,7 @@ async def ids(session: Session) -> list[str]:
     return [each for each, _ in await session.messages_with_ids()]
 
 
+@pytest.mark.requirement("session:exclude", "session:include")
 async def test_an_excluded_message_is_in_no_request_and_comes_back_as_it_was(world: World) -> None:
     teller = SummarizingModel()
     async with world.open(teller.model) as app:

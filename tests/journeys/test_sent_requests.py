@@ -151,6 +151,7 @@ async def test_the_first_request_has_nothing_to_be_read(plain_world: World) -> N
         assert (found.cache.state, found.cache.causes, found.change) == ("first", (), None)
 
 
+@pytest.mark.requirement("session:request")
 async def test_a_request_is_shown_part_by_part_beside_the_one_before(plain_world: World) -> None:
     plain_world.write("a.txt", "what the file says\n" * 200)
     plain_world.write("AGENTS.md", "Be brief.\n")

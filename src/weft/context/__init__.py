@@ -86,6 +86,7 @@ if TYPE_CHECKING:  # loaded when they are first used
         pinned,
         transcript,
     )
+    from weft.context.excluded_words import without_excluded
     from weft.context.summary_check import bounded_summary, checked, step_list
 
 __all__ = [
@@ -154,6 +155,7 @@ __all__ = [
     "tasks_on",
     "told_on",
     "transcript",
+    "without_excluded",
     "without_words",
     "zone_budget",
 ]
@@ -185,6 +187,7 @@ _HOMES = {
     "step_list": "summary_check",
     "tasks_on": "carried_record",
     "transcript": "compaction",
+    "without_excluded": "excluded_words",
 }
 
 

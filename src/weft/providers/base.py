@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -23,6 +23,7 @@ __all__ = [
     "CallResults",
     "CallStarted",
     "ChatMessage",
+    "EncodingModel",
     "Message",
     "Model",
     "ModelInfo",
@@ -294,11 +295,16 @@ class Model(Protocol):
         """
         ...
 
+
+@runtime_checkable
+class EncodingModel(Model, Protocol):
+    """A model that is sent bytes, and can say which."""
+
     def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
         """The bytes of a request as it goes out in this form, made by the code that sends it;
-        nothing is sent.  None for a model that is sent no bytes.
+        nothing is sent.  None where it is sent none after all.
         """
-        return None
+        ...
 
 
 class Provider(Protocol):

@@ -24,6 +24,7 @@ from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestR
 from weft.messages import clean_text
 from weft.providers.base import (
     SENT_BODY,
+    EncodingModel,
     Model,
     ModelInfo,
     ModelRequest,
@@ -229,7 +230,7 @@ class RemoteVendor(VendorProtocol):
         return ((header, key),)
 
 
-class HttpModel(Model):
+class HttpModel(EncodingModel):
     """A model of a vendor that is reached by HTTP."""
 
     def __init__(

@@ -27,6 +27,7 @@ from weft.clock import Clock, SystemClock
 from weft.errors import ProviderError, ProviderUnavailable, RequestRefused, UsageError
 from weft.file_io import write_all
 from weft.providers.base import (
+    EncodingModel,
     Model,
     ModelInfo,
     ModelRequest,
@@ -70,7 +71,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 # --- recording -------------------------------------------------------------------------
 
 
-class RecordingModel(Model):
+class RecordingModel(EncodingModel):
     """Passes everything through to `model`, and keeps it in the file at `path` (made with mode
     0600).
     """
@@ -88,7 +89,8 @@ class RecordingModel(Model):
         return self._open(request)
 
     def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
-        return self._model.body(request, form)
+        model = self._model
+        return model.body(request, form) if isinstance(model, EncodingModel) else None
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:

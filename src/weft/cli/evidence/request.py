@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from weft.api.evidence.sent_requests import SentRequest
+from weft.api import SentRequest
 from weft.app import App
 from weft.cli.commands.table import print_table, when
 from weft.cli.commands.with_app import with_app

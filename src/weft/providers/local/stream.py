@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from weft.clock import Clock
-from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamDecoder, StreamEvent
+from weft.providers.base import (
+    EncodingModel,
+    Model,
+    ModelInfo,
+    ModelRequest,
+    Provider,
+    StreamDecoder,
+    StreamEvent,
+)
 from weft.providers.catalogue import ModelCatalogue
 from weft.providers.credentials import as_json
 from weft.providers.http_model import FrameSplitter, HttpModel, VendorProtocol, event_frames
@@ -71,7 +79,7 @@ def _body(request: ModelRequest, info: ModelInfo) -> bytes:
     return as_json(encoder(request, info))
 
 
-class LocalModel(Model):
+class LocalModel(EncodingModel):
     """A model whose child process is started with the first request."""
 
     def __init__(

@@ -24,7 +24,7 @@ from weft.context import (
 from weft.errors import WeftError
 from weft.loop import ContextLine, messages_of
 from weft.messages import Message
-from weft.providers import Model, ModelRequest, ToolSpec
+from weft.providers import EncodingModel, Model, ModelRequest, ToolSpec
 from weft.runtime.requests.call_log import LoggedCall
 from weft.session.log.line import LineCache
 from weft.sha256 import sha256
@@ -148,7 +148,7 @@ def _set_level(state: SessionState) -> ThinkingLevel:
 
 
 def _body(request: ModelRequest, model: Model | None, form: Mapping[str, Any]) -> bytes | None:
-    if model is None:
+    if not isinstance(model, EncodingModel):
         return None
     try:
         return model.body(request, form)

@@ -9,8 +9,7 @@ from typing import Final
 
 import anyio
 
-from weft.api.evidence.exclusions import MessageExclusion
-from weft.api.evidence.sent_requests import SentRequest
+from weft.api import MessageExclusion, SentRequest
 from weft.errors import WeftError
 from weft.evidence import BisectCheck, Bisection, Receipt
 from weft.server.operation import (

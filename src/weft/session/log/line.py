@@ -13,7 +13,6 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from weft.context import without_words
 from weft.events import (
     AnyFact,
     Compacted,
@@ -208,6 +207,8 @@ class LineCache:
         if not tree.excluded:
             return entries, NOTHING_EXCLUDED
         excluded = {each.node.id: each for each in entries if each.node.id in tree.excluded}
+        from weft.loop import without_words  # few messages are excluded
+
         for node, entry in excluded.items():
             known = self._emptied.get(node)
             if known is None or known[0] is not entry:
@@ -257,7 +258,7 @@ class LineCache:
         unpinned = tuple(await load_nodes(tree, freed, self._store)) if freed else ()
         gone = [node for node in tree.excluded if node in tree.walk_up(compaction.upto)]
         if gone:
-            from weft.context.excluded_words import without_excluded  # few messages are excluded
+            from weft.loop import without_excluded  # few messages are excluded
 
             fact = without_excluded(fact, await load_nodes(tree, gone, self._store))
         part = CompactedPart(fact, compacted_message(fact, kept), kept, unpinned)

@@ -46,6 +46,7 @@ class ChatCommands(CommandGroup):
             # With the first command, not with the chat: they cost start-up time.
             from weft.cli.chat.commands.decision_commands import DecisionCommands
             from weft.cli.chat.commands.evidence.bisect_commands import BisectCommands
+            from weft.cli.chat.commands.evidence.request_commands import RequestCommands
             from weft.cli.chat.commands.fan_commands import FanCommands
             from weft.cli.chat.commands.memory_commands import MemoryCommands
             from weft.cli.chat.commands.model_commands import ModelCommands
@@ -74,6 +75,7 @@ class ChatCommands(CommandGroup):
                 McpCommands(chat),
                 DecisionCommands(chat),
                 BisectCommands(chat),
+                RequestCommands(chat),
                 FanCommands(chat),
             )
             for group in (self, *groups):
