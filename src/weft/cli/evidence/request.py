@@ -12,7 +12,7 @@ from weft.cli.commands.table import print_table, when
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
-from weft.cli.sanitize import clean_line
+from weft.cli.sanitize import clean, clean_line
 from weft.cli.session_options import named_or_last
 from weft.cli.stdio import write_line, write_pretty
 from weft.errors import UsageError
@@ -42,7 +42,7 @@ async def _show(app: App, arguments: ParsedArguments) -> int:
         sys.stdout.flush()
     elif arguments.flag("diff"):
         for line in found.diff.splitlines() or ["the same request as before"]:
-            write_line(clean_line(line))
+            write_line(clean(line))
     else:
         _print(found)
     return OK
@@ -58,7 +58,8 @@ def turn_of(words: tuple[str, ...]) -> str | int | None:
 
 def _print(found: SentRequest) -> None:
     whose = f"{found.model}, effort {found.thinking}, {when(found.at)}"
-    write_line(clean_line(f"call {found.call} of {found.calls} in this turn: {whose}"))
+    which = f"request {found.call + 1} of {found.calls} in this turn (--call {found.call})"
+    write_line(clean_line(f"{which}: {whose}"))
     write_line(f"{found.size:,} bytes: {found.said}")
     if found.excluded:
         write_line(f"taken out: {', '.join(found.excluded)}")

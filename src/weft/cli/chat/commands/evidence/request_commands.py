@@ -39,7 +39,7 @@ class RequestCommands(CommandGroup):
             self._chat.screen.view("What changed in the request", AnswerBlock(text=text))
             return
         rows = [PART_HEAD, *part_rows(found.parts, has_before=found.change is not None)]
-        title = f"Request: call {found.call} of {found.calls}, {found.model}, {found.size:,} bytes"
+        title = f"Request {found.call + 1} of {found.calls}, {found.model}, {found.size:,} bytes"
         self._show(TableBlock(title=clean_line(title), rows=tuple(rows)))
         for line in (*cache_lines(found.cache), found.said):
             self._say(clean_line(line))
