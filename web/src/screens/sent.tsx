@@ -5,12 +5,16 @@ import type { JSX } from "preact";
 import { get, of, send } from "../api.ts";
 import type { MessageExclusion, SentRequest } from "../generated/api.ts";
 import type { Row } from "../state/fold.ts";
-import { money } from "../state/words.ts";
 import { attempt, say, session, slice } from "../store.ts";
 import { Button } from "../ui/controls.tsx";
 
 const PARTS: Record<string, string> = { system: "system prompt", instructions: "AGENTS.md", map: "map of the project", summary: "summary", user: "your messages", files: "files, pictures", notes: "notes of Weft", calls: "tool calls", results: "tool results" };
 const STATES = { first: "The first request", hit: "Cache hit", partial: "Cache partly missed", miss: "Cache missed", unknown: "Cache not reported" } as const;
+
+/** Parts cost little: a sum that is not nothing is not shown as nothing. */
+function cents(cost: number): string {
+  return cost < 0.0001 ? "< $0.0001" : `$${cost.toFixed(4)}`;
+}
 
 export function Sent({ nodes }: { nodes: readonly string[] }): JSX.Element {
   const found = useSignal<SentRequest | null>(null);
@@ -32,7 +36,7 @@ export function Sent({ nodes }: { nodes: readonly string[] }): JSX.Element {
         <tbody>
           {request.parts.map((part) => {
             const more = part.tokens - (part.before_tokens ?? 0);
-            return <tr key={part.name}><th scope="row">{PARTS[part.name] ?? part.name}</th><td>{part.tokens.toLocaleString("en")}</td><td>{request.change && more ? `${more > 0 ? "+" : "−"}${Math.abs(more).toLocaleString("en")}` : ""}</td><td>{part.cost_usd ? money(part.cost_usd) : ""}</td></tr>;
+            return <tr key={part.name}><th scope="row">{PARTS[part.name] ?? part.name}</th><td>{part.tokens.toLocaleString("en")}</td><td>{request.change && more ? `${more > 0 ? "+" : "−"}${Math.abs(more).toLocaleString("en")}` : ""}</td><td>{part.cost_usd ? cents(part.cost_usd) : ""}</td></tr>;
           })}
         </tbody>
       </table>

@@ -14,10 +14,17 @@ from typing import Final
 import msgspec
 
 from weft.api.handle import SessionBase
+from weft.api.reports import may_be_count
 from weft.context import estimate, estimate_text
 from weft.errors import UsageError, WeftError
-from weft.evidence.cache_causes import CacheReport, RequestShape, cache_report, shared_messages
-from weft.evidence.request_parts import RequestPart, RequestPiece, request_parts
+from weft.evidence.cache_causes import (
+    CacheReport,
+    RequestShape,
+    cache_report,
+    prompt_tokens,
+    shared_messages,
+)
+from weft.evidence.request_parts import Pricing, RequestPart, RequestPiece, request_parts
 from weft.ids import NodeId
 from weft.messages import (
     CallResults,
@@ -154,8 +161,8 @@ def _described(
 ) -> SentRequest:
     started, usage = now.call.started, _usage(now.call)
     price = (lambda used: None) if model is None else model.info.cost
-    parts = request_parts(list(_pieces(now)), usage, price)
-    old = request_parts(list(_pieces(before)), _usage(before.call), price) if before else []
+    parts = _parts(now, price)
+    old = [] if before is None else _parts(before, price)
     shape, earlier = _shape(now), None if before is None else _shape(before)
     return SentRequest(
         session="",
@@ -184,6 +191,15 @@ def _described(
         change=None if before is None else _change(now, before, parts, old),
         excluded=tuple(now.line.excluded),
     )
+
+
+def _parts(request: RebuiltRequest, price: Pricing) -> list[RequestPart]:
+    pieces, usage = list(_pieces(request)), _usage(request.call)
+    # Some servers leave out what they had in a cache: laid over that, the parts would be nothing.
+    estimated = sum(piece.tokens for piece in pieces)
+    if usage is not None and not may_be_count(prompt_tokens(usage), estimated):
+        usage = None
+    return request_parts(pieces, usage, price)
 
 
 def _usage(call: LoggedCall) -> Usage | None:
