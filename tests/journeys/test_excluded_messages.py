@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.compaction import SummarizingModel, send_prompts, start
@@ -187,3 +189,22 @@ async def test_an_older_program_does_not_open_the_session_until_it_is_put_back(
         row = await app.store.row(session.id)
         assert row is not None
         assert row.min_reader == 1
+
+
+async def test_it_stays_out_in_an_export_that_is_read_again(
+    plain_world: World, tmp_path: Path
+) -> None:
+    teller = SummarizingModel()
+    async with plain_world.open(teller.model) as app:
+        session = await start(app)
+        await send_prompts(session, "secret one", "two")
+        await session.exclude((await ids(session))[0])
+        path = tmp_path / "s.json"
+        await app.sessions.export_session(session.id, "json", path)
+        read = await app.sessions.import_session(path)
+        again = read.session
+        await send_prompts(again, "three")
+        assert not any("secret" in line for line in teller.seen)
+        row = await app.store.row(again.id)
+        assert row is not None
+        assert row.min_reader == EXCLUDED_READER
