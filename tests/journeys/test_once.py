@@ -186,6 +186,7 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "goal",
             "differences",
             "receipts",
+            "request",
             "bisect",
             "waits",
             "join",

@@ -45,6 +45,7 @@ CLAIMS: Mapping[str, str] = {
         "blame",
         "waits",
         "goals",
+        "sent_requests",
         "branches",
         "rivals",
         "compaction",

@@ -442,6 +442,16 @@ ROWS: dict[str, Requirement] = {
     "session:receipts": Requirement(
         "Each claim of an answer beside what was run: green, grey or amber.", "signature 6"
     ),
+    "session:request": Requirement(
+        "What was sent, byte for byte, its cost by part, and why the cache was missed.",
+        "signature 8",
+    ),
+    "session:exclude": Requirement(
+        "A message is in no request, and put back each request is as before.", "signature 8"
+    ),
+    "session:include": Requirement(
+        "A message that was excluded is sent again, and the requests are as before.", "signature 8"
+    ),
     "session:bisect": Requirement(
         "The turn, the call or the user's own change at which a check began to fail.", "signature 4"
     ),

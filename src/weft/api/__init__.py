@@ -28,6 +28,8 @@ from weft.view.snapshot import ChildInfo, ContextZone, EditorSnapshot, HistoryMe
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.branch_files import FileComparison, FileWeave
     from weft.api.decisions.project import DecisionFormat, ProjectDecisions, WhyReport
+    from weft.api.evidence.exclusions import MessageExclusion
+    from weft.api.evidence.sent_requests import RequestChange, SentRequest
     from weft.api.fan import Fan, FanSummary
     from weft.api.fan.handle import FanCandidate
     from weft.api.file_changes import FileDifference, HunkOutcome, NetChange
@@ -99,6 +101,7 @@ __all__ = [
     "LostState",
     "MarkdownCommand",
     "MemoryNote",
+    "MessageExclusion",
     "MessageOptions",
     "ModelInfo",
     "NetChange",
@@ -111,11 +114,13 @@ __all__ = [
     "PulseReport",
     "QueryOptions",
     "Reply",
+    "RequestChange",
     "Result",
     "RewindItem",
     "RewindPlan",
     "RuleSimulation",
     "SavedSessions",
+    "SentRequest",
     "ServerStatus",
     "Session",
     "SessionDefaults",
@@ -170,7 +175,10 @@ _HOMES = {
     "KeepOutcome": "weft.runtime.fan.kept_candidate",
     "MarkdownCommand": "weft.project.markdown_commands",
     "MemoryNote": "weft.project.memory",
+    "MessageExclusion": "weft.api.evidence.exclusions",
     "ModelInfo": "weft.providers",
+    "RequestChange": "weft.api.evidence.sent_requests",
+    "SentRequest": "weft.api.evidence.sent_requests",
     "NetChange": "weft.api.file_changes",
     "Page": "weft.api.pages",
     "PermissionExplanation": "weft.api.permissions.standing_rules",

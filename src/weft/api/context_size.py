@@ -66,7 +66,8 @@ async def sent_line(
     compaction, clearing = tree.compaction_for(tree.head), tree.clearing_for(tree.head)
     # Not the whole line: what was summarized is as long as the session, and no longer sent.
     after = None if compaction is None else compaction.upto
-    line = await port.nodes(tree.line(tree.head, after))
+    sent = [node for node in tree.line(tree.head, after) if node not in tree.excluded]
+    line = await port.nodes(sent)
     if clearing is None:
         return line
     async with host.registry.reading(state.session_id) as store:

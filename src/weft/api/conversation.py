@@ -36,6 +36,7 @@ from weft.session import (
     DetachClient,
     EditPlan,
     EditQueued,
+    ExcludeNode,
     MarkNode,
     RecallQueues,
     RemoveQueued,
@@ -50,6 +51,7 @@ from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_t
 from weft.view.snapshot import ChildInfo
 
 if TYPE_CHECKING:  # loaded with the first look at the agents: it costs start-up time
+    from weft.api.evidence.exclusions import MessageExclusion
     from weft.project.agent_definitions import AgentDefinition
 
 
@@ -416,6 +418,30 @@ class ConversationCalls(SessionBase):
         """
         by = self._by(input_id)
         await self._call(MarkNode(node=NodeId(message_id), mark="pin", value=None, **by))
+
+    async def exclude(self, message_id: str, *, input_id: str | None = None) -> MessageExclusion:
+        """Send a message to no model any more, from the next call on; it stays in the history.
+
+        The results of its calls go with it. `include` takes it back, and the requests are as
+        before, byte for byte.
+
+        Raises:
+            UsageError: there is no such message, or its calls still run.
+        """
+        from weft.api.evidence.exclusions import exclusion_of  # few messages are excluded
+
+        node = NodeId(message_id)
+        await self._call(ExcludeNode(node=node, **self._by(input_id)))
+        return await exclusion_of(await self._port(), node)
+
+    async def include(self, message_id: str, *, input_id: str | None = None) -> None:
+        """Send a message again that was excluded.
+
+        Raises:
+            UsageError: there is no such message.
+        """
+        by = self._by(input_id)
+        await self._call(ExcludeNode(node=NodeId(message_id), is_excluded=False, **by))
 
     async def todos(self) -> tuple[Todo, ...]:
         """The task list that the model keeps."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import takewhile
+
+import msgspec
 
 from weft.ids import EntryId, NodeId
 from weft.loop import LineEntry
@@ -17,21 +19,28 @@ def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, H
     """A whole line as programs read it: answers, each call's result behind its answer, and the
     system's notes.
     """
-    return rows(line, state.tree.notes, from_start=True)
+    return rows(line, state.tree.notes, from_start=True, excluded=state.tree.excluded)
 
 
 def rows(
-    line: Sequence[LineEntry], notes: Iterable[TreeNote], *, from_start: bool = False
+    line: Sequence[LineEntry],
+    notes: Iterable[TreeNote],
+    *,
+    from_start: bool = False,
+    excluded: Container[NodeId] = (),
 ) -> list[tuple[str, HistoryMessage]]:
     """A part of a line, with those of the notes that were said in it; `from_start`, with those from
-    before the first message too.
+    before the first message too.  `excluded` are the messages that no model is sent.
     """
     by_node: dict[NodeId | None, list[tuple[str, HistoryMessage]]] = {}
     for note in notes:
         by_node.setdefault(note.node, []).append(_note_row(note))
     found = by_node.get(None, []) if from_start else []
     for entry in line:
-        found += _rows(entry)
+        said = _rows(entry)
+        if entry.node.id in excluded:
+            said = [(row, msgspec.structs.replace(each, is_excluded=True)) for row, each in said]
+        found += said
         found += by_node.get(entry.node.id, [])
     return found
 

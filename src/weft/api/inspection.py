@@ -36,6 +36,7 @@ from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
     from weft.api.evidence.opened_past import OpenedPast
+    from weft.api.evidence.sent_requests import SentRequest
     from weft.api.evidence.session_bisection import AskCopies
     from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
@@ -176,6 +177,27 @@ class InspectionCalls(SessionBase):
         state = (await self._port()).state
         node = state.tree.head if turn is None else node_at(state, turn)
         return await session_receipts(self, node, state)
+
+    async def request(
+        self, turn: str | int | None = None, call: int = -1, *, diff: bool = False
+    ) -> SentRequest:
+        """What the model was sent: the request of one call, made again from the log and compared
+        by its digest with the one that went out; what each part of it cost, what the vendor read
+        from its cache, and why not more.
+
+        `turn` is its number on the present line, from 1 on (negative: from the end), or the id of
+        a message of it; without one, the last turn.  `call` is the number of its call, the last
+        one by default.  `diff` adds what changed since the request before, line by line.  No model
+        is asked, nothing is stored, and no header is shown.
+
+        Raises:
+            UsageError: there is no such turn or call.
+        """
+        from weft.api.evidence.sent_requests import sent_request  # few look
+
+        state = (await self._port()).state
+        node = state.tree.head if turn is None else await turn_node(self, turn)
+        return await sent_request(self, node, call, diff=diff)
 
     async def bisect(
         self,
@@ -467,6 +489,23 @@ class LineTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The calls that have a result."""
     changes: int
     """How many changes of files the log has of it."""
+
+
+async def turn_node(session: InspectionCalls, turn: str | int) -> NodeId | None:
+    """The message that means a turn: a number on the present line, or a message's id.
+
+    Raises:
+        UsageError: there is no such turn.
+    """
+    from weft.session import node_at  # few look
+
+    if isinstance(turn, str | bool):
+        return node_at((await session._port()).state, turn)
+    turns = await line_turns(session)
+    at = turn - 1 if turn > 0 else turn + len(turns)
+    if not 0 <= at < len(turns) or turn == 0:
+        raise UsageError(f"there is no turn {turn}; the line has {len(turns)}")
+    return turns[at].node
 
 
 async def line_turns(session: InspectionCalls) -> list[LineTurn]:

@@ -47,7 +47,8 @@ async def line_page(port: SessionPort, before: str | None, after: str | None, li
     # Notes that were said before the first message belong to no node.
     nodes = list(dict.fromkeys(node for _, node in reversed(found) if node is not None))
     line = await port.nodes(nodes)
-    read = dict(rows(line, port.state.tree.notes, from_start=True))
+    tree = port.state.tree
+    read = dict(rows(line, tree.notes, from_start=True, excluded=tree.excluded))
     went = await port.call_records(nodes)
     # One that is gone was deleted or given other results while the words were read.
     items = tuple((row, _with_record(read[row], went)) for row in reversed(ids) if row in read)

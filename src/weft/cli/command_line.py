@@ -31,6 +31,7 @@ _MODULES = {
     "context": "weft.cli.commands.context",
     "map": "weft.cli.commands.map",
     "receipts": "weft.cli.evidence.receipts",
+    "request": "weft.cli.evidence.request",
     "bisect": "weft.cli.evidence.bisect",
     "blame": "weft.cli.evidence.blame",
     "import": "weft.cli.imports.import_command",

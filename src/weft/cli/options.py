@@ -524,6 +524,14 @@ VERBS: tuple[CommandSpec, ...] = (
                     JSON,
                 ),
             ),
+            CommandSpec(
+                "exclude",
+                "Send a message to the model no more, with the results of its tool calls; it "
+                "stays in the history",
+                "ID MESSAGE",
+                (JSON,),
+            ),
+            CommandSpec("include", "Send a message again that was excluded", "ID MESSAGE"),
             CommandSpec("compact", "Summarize older messages of a session", "ID [focus]"),
             CommandSpec(
                 "summarize",
@@ -634,6 +642,23 @@ VERBS: tuple[CommandSpec, ...] = (
         "Show what the last answer claims, beside what was run; the newest session without an ID",
         "[ID] [MESSAGE]",
         (JSON,),
+    ),
+    CommandSpec(
+        "request",
+        "Show what the model was sent in a turn: cost by part, what changed, why the cache was "
+        "missed; the last turn of the newest session without an ID",
+        "[ID] [TURN]",
+        (
+            CommandOption(
+                ("--call",),
+                "A call of the turn by its number from 0; the last by default.",
+                "whole",
+                "N",
+            ),
+            CommandOption(("--diff",), "What changed since the request before, line by line."),
+            CommandOption(("--raw",), "The body of the request, byte for byte."),
+            JSON,
+        ),
     ),
     CommandSpec(
         "bisect",

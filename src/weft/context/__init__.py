@@ -22,6 +22,7 @@ from weft.context.build import (
     notes_for_model,
     pictures_of,
     render,
+    without_words,
 )
 from weft.context.digest import (
     MessageDigests,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:  # loaded when they are first used
         pinned,
         transcript,
     )
+    from weft.context.excluded_words import without_excluded
     from weft.context.summary_check import bounded_summary, checked, step_list
 
 __all__ = [
@@ -153,6 +155,8 @@ __all__ = [
     "tasks_on",
     "told_on",
     "transcript",
+    "without_excluded",
+    "without_words",
     "zone_budget",
 ]
 
@@ -183,6 +187,7 @@ _HOMES = {
     "step_list": "summary_check",
     "tasks_on": "carried_record",
     "transcript": "compaction",
+    "without_excluded": "excluded_words",
 }
 
 

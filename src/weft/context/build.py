@@ -284,6 +284,14 @@ def without_pictures(entry: LineEntry) -> LineEntry:
     return LineEntry(node=replace(entry.node, parts=parts), results=results)
 
 
+def without_words(entry: LineEntry) -> LineEntry:
+    """The same entry, saying nothing: a message that was excluded, with the results of its calls.
+
+    It stays on the line, for what the system said behind it was not excluded.
+    """
+    return LineEntry(node=msgspec.structs.replace(entry.node, parts=()), at=entry.at)
+
+
 def _left_out(image: Image) -> str:
     return f"[{image.kind} {image.name or image.media_type!r} left out: the vendor refused it]"
 

@@ -64,10 +64,10 @@ def gather(
     # user's word and may hold any order.
     said = [text for node in users if (text := typed_text(node.parts)).strip()]
     messages, left = _newest(
-        (*before.messages, *map(_bounded, said)), _share(space, MESSAGES_SHARE)
+        (*before.messages, *map(bounded_message, said)), _share(space, MESSAGES_SHARE)
     )
     # A message that was too long lost its middle, so its values count as if it were gone.
-    cut = [*left, *(text for text in said if _bounded(text) != text)]
+    cut = [*left, *(text for text in said if bounded_message(text) != text)]
     values = _unique((*before.values, *(each for text in cut for each in values_of(text))))
     rules = _unique((*before.rules, *(rule for text in said for rule in rules_of(text))))
     firmest = _firmest(rules, _share(space, RULES_SHARE))
@@ -296,7 +296,8 @@ def _firmest(rules: Sequence[str], most: int) -> tuple[str, ...]:
     return tuple(rule for rule in rules if rule in kept)
 
 
-def _bounded(text: str) -> str:
+def bounded_message(text: str) -> str:
+    """A message of the user as it is kept: the two ends of a long one."""
     if len(text) <= 4 * MESSAGE_ENDS:
         return text
     left = len(text) - 2 * MESSAGE_ENDS

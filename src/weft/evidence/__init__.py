@@ -3,7 +3,8 @@
 Which commands run tests, builds and checks (`command_kinds`), what the calls of messages show
 (`command_runs`), what an answer claims (`claims`), each claim beside the record (`receipts`), and
 whether two runs say the same (`output_digest`); the search for the state of the files at which a
-check began to fail (`bisection`).
+check began to fail (`bisection`); why a request was not read from its vendor's cache
+(`cache_causes`), and what its parts cost (`request_parts`).
 It reads messages that it is handed, asks no model and knows no session, store or screen.
 """
 
@@ -25,12 +26,16 @@ if TYPE_CHECKING:  # their expressions take milliseconds, and few answers claim 
     )
     from weft.evidence.blame import Blame
     from weft.evidence.blame_words import allowed_words
+    from weft.evidence.cache_causes import CacheCause, CacheReport
     from weft.evidence.claims import AnswerClaim, claims_in
     from weft.evidence.command_runs import CommandRun, EvidenceRuns, MessageCalls, runs_of
     from weft.evidence.output_digest import verdict_digest
     from weft.evidence.receipts import judged_claims
+    from weft.evidence.request_parts import RequestPart
+    from weft.evidence.request_words import PART_HEAD, cache_lines, part_rows
 
 __all__ = [
+    "PART_HEAD",
     "AnswerClaim",
     "BisectCheck",
     "BisectState",
@@ -38,21 +43,32 @@ __all__ = [
     "Blame",
     "BreakingCall",
     "BreakingDecision",
+    "CacheCause",
+    "CacheReport",
     "ClaimKind",
     "CommandRun",
     "EvidenceRuns",
     "MessageCalls",
     "Receipt",
     "ReceiptColor",
+    "RequestPart",
     "allowed_words",
+    "cache_lines",
     "claims_in",
     "judged_claims",
     "may_claim",
+    "part_rows",
     "runs_of",
     "verdict_digest",
 ]
 
 _HOMES = {
+    "PART_HEAD": "request_words",
+    "cache_lines": "request_words",
+    "part_rows": "request_words",
+    "CacheCause": "cache_causes",
+    "CacheReport": "cache_causes",
+    "RequestPart": "request_parts",
     "BisectCheck": "bisection",
     "Bisection": "bisection",
     "BisectState": "bisection",

@@ -54,11 +54,17 @@ from weft.loop.turn_facts import (
     settle_open_calls,
     tip_after,
 )
-from weft.loop.turn_line import digests_at_opening
+from weft.loop.turn_line import digests_at_opening, messages_of
 from weft.loop.waits.wake import with_wake, woken_fact
 
 if TYPE_CHECKING:  # loaded when they are first used
-    from weft.context import cleared_entry, compacted_message, pinned
+    from weft.context import (
+        cleared_entry,
+        compacted_message,
+        pinned,
+        without_excluded,
+        without_words,
+    )
     from weft.loop.budget import refusal
     from weft.loop.compaction.summary import CompactionWork
     from weft.loop.lost_branches import branch_ends
@@ -137,6 +143,7 @@ __all__ = [
     "end_of_wait",
     "hashes_needed",
     "judge",
+    "messages_of",
     "pinned",
     "promote",
     "refusal",
@@ -155,6 +162,8 @@ __all__ = [
     "with_retry_time",
     "with_wake",
     "within",
+    "without_excluded",
+    "without_words",
     "woken_fact",
 ]
 
@@ -181,6 +190,8 @@ _HOMES = {
     "judge": "weft.loop.recovery",
     "pinned": "weft.context",
     "refusal": "weft.loop.budget",
+    "without_excluded": "weft.context",
+    "without_words": "weft.context",
     "settle_interrupted": "weft.loop.recovery",
     "unsettled_children": "weft.loop.recovery",
 }

@@ -21,6 +21,7 @@ from weft.messages import Part, Text, Thinking, ToolCall, Usage, clean_text
 from weft.providers import (
     CallArgs,
     CallStarted,
+    SentBody,
     StopReason,
     StreamEvent,
     StreamFinished,
@@ -90,6 +91,8 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     stop: StopReason | None
     """None: the stream broke off."""
     detail: str = ""
+    sent: SentBody | None = None
+    """What went out for it, where the provider says."""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

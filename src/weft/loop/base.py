@@ -115,6 +115,8 @@ class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
     """The compaction that `summary` is of; None where there is none."""
     cleared: Mapping[CallUid, int] = {}
     """Results that `entries` have only so many characters of."""
+    excluded: Mapping[NodeId, LineEntry] = {}
+    """Of the entries that say nothing because they were excluded: what they said."""
     rendered: RenderedLine = msgspec.field(default_factory=RenderedLine)
     """What was made of the entries before; goes with what holds them."""
 

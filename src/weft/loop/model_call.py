@@ -308,7 +308,7 @@ class ModelCaller:
         )
         self._pending.note(added)
         self._line.add(added.node)
-        self.usage.note_cost(node, usage, estimated, composed)
+        self.usage.note_cost(node, usage, estimated, composed, answer.sent)
 
     def _note_partial(
         self, node: NodeId, request: ModelCallAttempts, composed: ComposedMessages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +14,15 @@ from weft.ids import NodeId
 from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.base import ModelEnvironment, TurnLimits
 from weft.messages import DraftPart
-from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
+from weft.providers import (
+    SENT_BODY,
+    CallArgs,
+    ModelRequest,
+    SentBody,
+    StreamEvent,
+    TextPiece,
+    ThinkingPiece,
+)
 from weft.request_sign import REQUEST_SENT
 
 DRAFT_SECONDS: Final = 0.25
@@ -61,6 +69,7 @@ class ModelCallAttempts:
         """It was sent, and neither answered nor refused: the vendor bills what it was sent,
         whatever has come of it.
         """
+        self._scratch: dict[int, Any] = {}
         self.builder = self._new_builder()
         self._draft = _Draft(environment, node)
 
@@ -102,6 +111,8 @@ class ModelCallAttempts:
 
     async def _attempt(self, request: ModelRequest) -> ModelAnswer:
         _BEFORE_CALL.hit()
+        self._scratch = request.scratch
+        self._scratch.pop(SENT_BODY, None)
         # Set before the request is sent: a cancel in the middle of it cannot know whether the
         # vendor has begun to bill.
         self.is_out = True
@@ -115,7 +126,7 @@ class ModelCallAttempts:
         # end marker tells a whole answer from half of one.
         if self.builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
-        return self.builder.answer(self._env.clock.now())
+        return msgspec.structs.replace(self.builder.answer(self._env.clock.now()), sent=self._sent)
 
     async def _stream(self, request: ModelRequest) -> None:
         builder, is_quiet = self.builder, self._is_quiet
@@ -133,6 +144,12 @@ class ModelCallAttempts:
                     # Not retryable: a server that does not stop would do the same again, at full
                     # price.
                     raise ProviderError("the model's answer does not end; it was cut off")
+
+    @property
+    def _sent(self) -> SentBody | None:
+        """What went out in the present attempt."""
+        found: SentBody | None = self._scratch.get(SENT_BODY)
+        return found
 
     def _show(self, event: StreamEvent) -> None:
         builder, journal = self.builder, self._env.journal
@@ -187,7 +204,9 @@ class ModelCallAttempts:
 
     def partial(self) -> ModelAnswer:
         """What has arrived of the present attempt and may be kept."""
-        return ModelAnswer(parts=self.builder.partial(), usage=self.builder.usage, stop=None)
+        return ModelAnswer(
+            parts=self.builder.partial(), usage=self.builder.usage, stop=None, sent=self._sent
+        )
 
     def _new_builder(self) -> AnswerBuilder:
         info = self._env.model.info

@@ -23,6 +23,7 @@ from weft.ids import BlobId, CallUid, NodeId, TurnId, new_node_id
 from weft.loop.answer import ModelAnswer
 from weft.loop.tool_results import NOT_RUN, STOPPED_WHILE_RUNNING, denial, refused
 from weft.messages import Node, Usage
+from weft.providers import SentBody
 from weft.state import QueueEntry, SessionState
 
 
@@ -116,6 +117,7 @@ def usage_recorded(
     model: str,
     estimated: bool = False,
     request_estimate: int = 0,
+    sent: SentBody | None = None,
 ) -> UsageRecorded:
     """The ledger row of one answer."""
     return UsageRecorded(
@@ -125,6 +127,8 @@ def usage_recorded(
         turn_id=turn_id,
         node=node,
         request_estimate=request_estimate,
+        body="" if sent is None else sent.digest,
+        form={} if sent is None else sent.form,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from weft.context import (
     ComposedMessages,
@@ -13,14 +13,16 @@ from weft.context import (
     RequestDigests,
     notes_for_model,
     pictures_of,
+    without_words,
 )
 from weft.events import Fact, InputPromoted, NewMessage, SystemNote, ToolComplete
 from weft.ids import CallUid, NodeId
 from weft.loop.base import ContextLine, ModelEnvironment, TurnJournal
-from weft.messages import Node, ToolResult
+from weft.messages import Message, Node, ToolResult
 from weft.providers import ModelInfo
 from weft.state import SessionState
 
+_ComposedFor: TypeAlias = tuple[MessageComposer, int, tuple[NodeId, ...]]
 PICTURES: Final = "pictures"
 """The mark of a node whose pictures are not shown."""
 REFUSED: Final = "refused"
@@ -37,14 +39,18 @@ class TurnLine:
         self._context = ContextLine(entries=())
         """As it was read last; what it held then, `_entries` has grown beyond."""
         # Composing is linear in the line, and one round asks for it several times (room, budget,
-        # request).  The key holds all that can change it: the composer, and how many notes there
-        # are.
-        self._composed: tuple[MessageComposer, int, ComposedMessages] | None = None
+        # request).  The key holds all that can change it: the composer, how many notes there are,
+        # and what is excluded.
+        self._composed: tuple[_ComposedFor, ComposedMessages] | None = None
         self._notes: tuple[int, dict[NodeId | None, tuple[str, ...]]] | None = None
         """What the system said to the model too, and how many notes there were then."""
         self._requests = RequestDigests()
         self._refused: set[NodeId] = set()
         """Nodes whose pictures a vendor has refused."""
+        self._emptied: dict[NodeId, tuple[LineEntry, LineEntry]] = {}
+        """Entries that were excluded, and what is sent in their place."""
+        self._excluded: tuple[NodeId, ...] = ()
+        """What was excluded when the line was read."""
 
     @property
     def entries(self) -> Sequence[LineEntry]:
@@ -60,7 +66,7 @@ class TurnLine:
     def context(self) -> ContextLine:
         """The line with what was compacted, as compaction wants it."""
         return ContextLine(
-            entries=tuple(self._entries),
+            entries=tuple(self._sent_entries()),
             summary=self._context.summary,
             upto=self._context.upto,
             pinned=self._context.pinned,
@@ -78,7 +84,9 @@ class TurnLine:
     async def load(self) -> None:
         """Read the line from the session."""
         self._context = await self._journal.line()
-        self._entries = list(self._context.entries)
+        self._excluded = tuple(self._journal.state.tree.excluded)
+        said = self._context.excluded
+        self._entries = [said.get(entry.node.id, entry) for entry in self._context.entries]
         self._composed = self._notes = None
         self._composer.use(self._context.rendered)
         self._refused |= _refused_in(self._entries, self._journal.state)
@@ -92,8 +100,14 @@ class TurnLine:
     async def take_promoted(self, stored: Sequence[Fact]) -> None:
         """Inputs that were promoted became part of the line."""
         # Read anew and not taken from the facts: the queue holds only the beginning of a long one.
-        if any(isinstance(fact, InputPromoted) for fact in stored):
+        if any(isinstance(fact, InputPromoted) for fact in stored) or self._has_other_pins:
             await self.load()
+
+    @property
+    def _has_other_pins(self) -> bool:
+        """Whether what is carried beside a summary may have changed with what is excluded."""
+        is_carried = bool(self._context.pinned or self._context.unpinned)
+        return is_carried and self._excluded != tuple(self._journal.state.tree.excluded)
 
     def take_results(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         """Calls of a node have come to an end."""
@@ -136,16 +150,34 @@ class TurnLine:
         """
         tree = self._journal.state.tree
         noted = len(tree.notes) + len(tree.environments)
+        wanted = (self._composer, noted, tuple(tree.excluded))
         composed = self._composed
-        if composed is None or composed[:2] != (self._composer, noted):
+        if composed is None or composed[0] != wanted:
             messages = self._composer.compose(
-                self._entries,
+                self._sent_entries(),
                 summary=self._context.summary,
                 upto=self._context.upto,
                 notes=self._notes_now(noted),
             )
-            composed = self._composed = (self._composer, noted, messages)
-        return composed[2]
+            composed = self._composed = (wanted, messages)
+        return composed[1]
+
+    def _sent_entries(self) -> Sequence[LineEntry]:
+        """The entries, without the words of those that are excluded by now."""
+        excluded = self._journal.state.tree.excluded
+        if not excluded:
+            return self._entries
+        return [
+            self._emptied_entry(entry) if entry.node.id in excluded else entry
+            for entry in self._entries
+        ]
+
+    def _emptied_entry(self, entry: LineEntry) -> LineEntry:
+        # The same object each time: by it the composer sees that what it has composed still holds.
+        known = self._emptied.get(entry.node.id)
+        if known is None or known[0] is not entry:
+            known = self._emptied[entry.node.id] = (entry, without_words(entry))
+        return known[1]
 
     def _notes_now(self, count: int) -> dict[NodeId | None, tuple[str, ...]]:
         # Only added to, so their number tells whether there are new ones.  The same mapping as long
@@ -183,6 +215,18 @@ def digests_at_opening(
     for node in _refused_in(line.entries, state):
         composer.leave_out_pictures(node)
     return _digests(composer, line, state, facts)
+
+
+def messages_of(
+    line: ContextLine, target: ContextTarget, state: SessionState
+) -> tuple[Message, ...]:
+    """The messages that a model is sent for a line, as the state has it."""
+    composer = MessageComposer(target, line.rendered)
+    for node in _refused_in(line.entries, state):
+        composer.leave_out_pictures(node)
+    notes = notes_for_model(state.tree)
+    composed = composer.compose(line.entries, summary=line.summary, upto=line.upto, notes=notes)
+    return composed.messages
 
 
 def _digests(

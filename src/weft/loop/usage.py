@@ -18,6 +18,7 @@ from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import usage_recorded
 from weft.loop.turn_line import TurnLine
 from weft.messages import NOTHING_USED, Text, Usage
+from weft.providers import SentBody
 from weft.state import SessionState
 
 LIKELY_OUTPUT = 1_000
@@ -54,10 +55,15 @@ class UsageTracker:
 
     def note_usage(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
         """Count what an answer used, and warn where a budget is nearly used up."""
-        self.note_cost(node, *self.cost(answer, composed), composed)
+        self.note_cost(node, *self.cost(answer, composed), composed, answer.sent)
 
     def note_cost(
-        self, node: NodeId, usage: Usage, estimated: bool, composed: ComposedMessages
+        self,
+        node: NodeId,
+        usage: Usage,
+        estimated: bool,
+        composed: ComposedMessages,
+        sent: SentBody | None,
     ) -> None:
         """The same, for a usage that `cost` has given."""
         self._pending.note(
@@ -68,6 +74,7 @@ class UsageTracker:
                 model=self._env.model_name,
                 estimated=estimated,
                 request_estimate=0 if estimated else self._uncalibrated(composed),
+                sent=sent,
             )
         )
         self.warn_of_budget()

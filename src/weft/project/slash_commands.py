@@ -129,6 +129,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("/diff", "Show what this conversation changed, file by file"),
     SlashCommand("/differences", "Show the files that are not what the log tells of"),
     SlashCommand("/receipts", "Show what the last answer claims, beside what was run"),
+    SlashCommand(
+        "/request",
+        "Show what the model was sent, what each part cost, and why the cache was missed",
+        "[TURN] [diff]",
+    ),
     SlashCommand("/bisect", "Find the turn at which a check began to fail", "CMD, or stop"),
     SlashCommand("/blame", "Say what wrote a line, and why", "FILE:LINE"),
     SlashCommand("/todo", "Show the model's to-do list", aliases=("/todos",)),
@@ -140,6 +145,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("/handover", "Write a handover document"),
     SlashCommand("/keep", "Keep what was noted of your last correction as a decision"),
+    SlashCommand(
+        "/exclude", "Send a message to the model no more, with the results of its tool calls"
+    ),
+    SlashCommand("/include", "Send a message again that was excluded"),
     SlashCommand("/pin", "Keep a message in the model's context through compaction"),
     SlashCommand("/budget", "Limit what this conversation may cost, in US dollars", "USD or off"),
     SlashCommand(

@@ -8,16 +8,19 @@ adapters only by their own files.
 from typing import TYPE_CHECKING
 
 from weft.providers.base import (
+    SENT_BODY,
     CallArgs,
     CallResult,
     CallResults,
     CallStarted,
     ChatMessage,
+    EncodingModel,
     Message,
     Model,
     ModelInfo,
     ModelRequest,
     Provider,
+    SentBody,
     StopReason,
     StreamEvent,
     StreamFinished,
@@ -38,11 +41,13 @@ if TYPE_CHECKING:
     from weft.providers.scripted import ScriptedModel, ScriptedProvider
 
 __all__ = [
+    "SENT_BODY",
     "CallArgs",
     "CallResult",
     "CallResults",
     "CallStarted",
     "ChatMessage",
+    "EncodingModel",
     "FimTokens",
     "Message",
     "Model",
@@ -57,6 +62,7 @@ __all__ = [
     "ScriptedAnswer",
     "ScriptedModel",
     "ScriptedProvider",
+    "SentBody",
     "StopReason",
     "StreamEvent",
     "StreamFinished",

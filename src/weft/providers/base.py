@@ -8,9 +8,9 @@ storing are the turn's business, not the provider's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -23,11 +23,13 @@ __all__ = [
     "CallResults",
     "CallStarted",
     "ChatMessage",
+    "EncodingModel",
     "Message",
     "Model",
     "ModelInfo",
     "ModelRequest",
     "Provider",
+    "SentBody",
     "StopReason",
     "StreamDecoder",
     "StreamEvent",
@@ -101,6 +103,21 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider made of messages, for requests that repeat them: a caller that sends several
     requests hands in the same map each time.
     """
+
+
+class SentBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What went out for a request, so that it can be made again and compared."""
+
+    digest: str
+    """SHA-256 of the bytes."""
+    form: dict[str, Any] = {}
+    """What the adapter has decided for itself, from what it had learned by then."""
+
+
+SENT_BODY: Final = 1
+"""Where a provider leaves the `SentBody` that was accepted, in a request's scratch; no object has
+this identity.
+"""
 
 
 # --- the stream ------------------------------------------------------------------------
@@ -275,6 +292,17 @@ class Model(Protocol):
         Raises, at entry or while iterating:
             ProviderError: see `weft.errors`; `retryable` says whether the same request may be sent
                 again.
+        """
+        ...
+
+
+@runtime_checkable
+class EncodingModel(Model, Protocol):
+    """A model that is sent bytes, and can say which."""
+
+    def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
+        """The bytes of a request as it goes out in this form, made by the code that sends it;
+        nothing is sent.  None where it is sent none after all.
         """
         ...
 

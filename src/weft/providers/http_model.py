@@ -7,14 +7,14 @@ A `VendorProtocol` knows one vendor's words: how a request becomes HTTP and how 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
 )
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -23,16 +23,20 @@ from weft.clock import Clock, SystemClock
 from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused, UsageError
 from weft.messages import clean_text
 from weft.providers.base import (
+    SENT_BODY,
+    EncodingModel,
     Model,
     ModelInfo,
     ModelRequest,
     Provider,
+    SentBody,
     StreamDecoder,
     StreamEvent,
 )
 from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
 from weft.providers.credentials import ProviderAccess, with_query
-from weft.providers.normalize import proofs_of, without_proofs
+from weft.providers.normalize import proof_places, proofs_at, proofs_of, without_proofs
+from weft.sha256 import sha256
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
 PATIENCE_SECONDS: Final = 600.0
@@ -41,6 +45,8 @@ MAX_LIST: Final = 4 * 1024 * 1024
 """Bytes of a list of models that are read."""
 MOST_OF_REFUSAL: Final = 64 * 1024
 """Bytes of an answer that is none."""
+REASONING_LEFT_OUT: Final = "reasoning_left_out"
+"""In a form: which proofs of the request were refused and are not sent again."""
 _DRAIN_SECONDS: Final = 0.25
 _MOST_PROOFS: Final = 100_000
 
@@ -76,8 +82,18 @@ class VendorProtocol(Protocol):
         """A session asks at this time (monotonic), before each request."""
         return
 
+    def form(self, request: ModelRequest) -> dict[str, Any]:
+        """What this process has learned that shapes the bytes of the request, as plain data; with
+        it `body` makes the same bytes in any other process.
+        """
+        return {}
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        """The bytes of the request in this form; needs no key."""
+        ...
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
-        """The request as it goes out.
+        """The request as it goes out, in the form of now.
 
         Raises:
             AuthFailed: a key is needed and there is none.
@@ -149,10 +165,15 @@ class RemoteVendor(VendorProtocol):
         self._refused_proofs |= proofs
         return self.http(request, info)
 
-    def _accepted(self, request: ModelRequest) -> ModelRequest:
-        """The request without reasoning that was refused before."""
+    def form(self, request: ModelRequest) -> dict[str, Any]:
         refused = self._refused_proofs
-        return without_proofs(request, refused) if refused else request
+        places = proof_places(request, refused) if refused else ""
+        return {REASONING_LEFT_OUT: places} if places else {}
+
+    def accepted(self, request: ModelRequest, form: Mapping[str, Any]) -> ModelRequest:
+        """The request without the reasoning that the form leaves out."""
+        places = form.get(REASONING_LEFT_OUT)
+        return without_proofs(request, proofs_at(request, str(places))) if places else request
 
     def frames(self) -> FrameSplitter:
         return event_frames()
@@ -209,7 +230,7 @@ class RemoteVendor(VendorProtocol):
         return ((header, key),)
 
 
-class HttpModel(Model):
+class HttpModel(EncodingModel):
     """A model of a vendor that is reached by HTTP."""
 
     def __init__(
@@ -233,6 +254,9 @@ class HttpModel(Model):
     ) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
         """Send the request and stream the answer; leaving closes the connection at once."""
         return self._open(request)
+
+    def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
+        return self._wire.body(request, self.info, form)
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
@@ -284,18 +308,23 @@ class HttpModel(Model):
                 f"{self.info.name}"
             )
         wire.asked(request.session_id, self._clock.monotonic())
-        reply = await self._sent(wire.http(request, self.info), stack)
+        # Before it is sent: meanwhile the adapter may learn more, from other sessions.
+        form, sent = wire.form(request), wire.http(request, self.info)
+        reply = await self._sent(sent, stack)
         try:
             await self._check(reply)
         except RequestRefused as error:
             again = wire.http_after(request, self.info, error)
             if again is None:
                 raise
+            form, sent = wire.form(request), again
         else:
+            _note_sent(request, sent.body, form)
             return reply
         await stack.aclose()
-        reply = await self._sent(again, stack)
+        reply = await self._sent(sent, stack)
         await self._check(reply)
+        _note_sent(request, sent.body, form)
         return reply
 
     async def _sent(self, request: HttpRequest, stack: AsyncExitStack) -> HttpReply:
@@ -442,6 +471,11 @@ class HttpProvider(Provider):
 
     async def aclose(self) -> None:
         """The transport is the application's; there is nothing of our own to close."""
+
+
+def _note_sent(request: ModelRequest, body: bytes, form: dict[str, Any]) -> None:
+    """Leave what went out where the caller finds it."""
+    request.scratch[SENT_BODY] = SentBody(digest=sha256(body).hexdigest(), form=form)
 
 
 def _is_something_else(reply: HttpReply, size: int) -> bool:

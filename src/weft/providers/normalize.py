@@ -215,6 +215,42 @@ def proofs_of(request: ModelRequest) -> set[str]:
     }
 
 
+def _ordered_proofs(request: ModelRequest) -> list[str]:
+    """The proofs of a request, each once, in the order in which they stand in it."""
+    found = dict.fromkeys(
+        _proof(part)
+        for message in request.messages
+        if isinstance(message, ChatMessage)
+        for part in message.parts
+    )
+    return [proof for proof in found if proof]
+
+
+def proof_places(request: ModelRequest, refused: Container[str]) -> str:
+    """Which proofs of a request are among these: ranges of their numbers, as `0-3,7`; empty for
+    none.
+    """
+    ranges: list[list[int]] = []
+    for number, proof in enumerate(_ordered_proofs(request)):
+        if proof not in refused:
+            continue
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(f"{a}-{b}" if a < b else f"{a}" for a, b in ranges)
+
+
+def proofs_at(request: ModelRequest, places: str) -> set[str]:
+    """The proofs of a request at the places that `proof_places` has named."""
+    proofs, found = _ordered_proofs(request), set[str]()
+    for each in places.split(","):
+        first, _, last = each.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            found.update(proofs[int(first) : int(last or first) + 1])
+    return found
+
+
 def without_proofs(request: ModelRequest, refused: Container[str]) -> ModelRequest:
     """The request without the reasoning that a vendor refuses to see again."""
     messages = tuple(

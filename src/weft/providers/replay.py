@@ -13,7 +13,7 @@ again.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from weft.clock import Clock, SystemClock
 from weft.errors import ProviderError, ProviderUnavailable, RequestRefused, UsageError
 from weft.file_io import write_all
 from weft.providers.base import (
+    EncodingModel,
     Model,
     ModelInfo,
     ModelRequest,
@@ -70,7 +71,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 # --- recording -------------------------------------------------------------------------
 
 
-class RecordingModel(Model):
+class RecordingModel(EncodingModel):
     """Passes everything through to `model`, and keeps it in the file at `path` (made with mode
     0600).
     """
@@ -86,6 +87,10 @@ class RecordingModel(Model):
     ) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
         """Stream from the wrapped model; the line is written when the stream is left."""
         return self._open(request)
+
+    def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
+        model = self._model
+        return model.body(request, form) if isinstance(model, EncodingModel) else None
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:

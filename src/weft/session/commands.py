@@ -203,6 +203,14 @@ class MarkNode(Command[None], frozen=True, tag="mark_node"):
     value: Any = True
 
 
+# Not a mark like others: an older program would set the mark and go on sending the message.
+class ExcludeNode(Command[None], frozen=True, tag="exclude_node"):
+    """Send a message to no model any more, with the results of its calls; or send it again."""
+
+    node: NodeId
+    is_excluded: bool = True
+
+
 class EditNode(Command[None], frozen=True, tag="edit_node"):
     """Give a node a new revision; the earlier ones are kept."""
 
@@ -539,6 +547,7 @@ AnyCommand: TypeAlias = (
     | AddNote
     | ChangeSetting
     | MarkNode
+    | ExcludeNode
     | EditNode
     | BranchAt
     | SwitchBranch

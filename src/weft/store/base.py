@@ -29,7 +29,7 @@ from weft.messages import DraftPart
 LOOKS_READER = 3
 """The first `READER_VERSION` that knows turns which wait for files, ports and agents, scheduled
 prompts, and goals."""
-READER_VERSION = LOOKS_READER
+READER_VERSION = 4
 """What this program can read.
 
 A session row whose `min_reader` is higher is listed and refused, never written.

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.tree.fold import (
+    EXCLUDED,
+    EXCLUDED_READER,
     Branch,
     ConversationTree,
     TreeCompaction,
@@ -24,6 +26,8 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.tree.subtree_counts import SubtreeCounts
 
 __all__ = [
+    "EXCLUDED",
+    "EXCLUDED_READER",
     "Branch",
     "ConversationTree",
     "LayeredMap",

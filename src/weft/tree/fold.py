@@ -123,6 +123,13 @@ CUTS_READER: Final = 2
 An older one skips these facts: it would show text twice, number revisions anew, and never settle
 the branches.
 """
+EXCLUDED: Final = "excluded"
+"""The mark of a message that models are not sent any more."""
+EXCLUDED_READER: Final = 4
+"""The first `READER_VERSION` that leaves out messages with that mark.
+
+An older one would send them without a word, so it may not open a session that has some.
+"""
 _TABLES: Final = (dict, LayeredMap)
 """What holds the nodes of a tree."""
 
@@ -150,6 +157,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
     """
     bookmarks: dict[NodeId, bool] = {}
     """The nodes with a bookmark."""
+    excluded: dict[NodeId, bool] = {}
+    """The nodes that no request has any more."""
     min_reader: int = 1
     """The least `READER_VERSION` that reads these facts right."""
 
@@ -401,7 +410,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         holder.hidden = hidden
 
     def _pin(self, node: NodeId, holder: NodeSkeleton) -> None:
-        for mark, table in (("pin", self.pins), ("bookmark", self.bookmarks)):
+        tables = (("pin", self.pins), ("bookmark", self.bookmarks), (EXCLUDED, self.excluded))
+        for mark, table in tables:
             if holder.marks.get(mark):
                 table[node] = True
             else:
@@ -439,6 +449,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             environments=self.environments.copy(),
             pins=self.pins.copy(),
             bookmarks=self.bookmarks.copy(),
+            excluded=self.excluded.copy(),
             min_reader=self.min_reader,
         )
 
@@ -522,7 +533,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
     def pinned_on(self, tip: NodeId | None) -> list[NodeId]:
         """The pinned nodes of the line that ends at `tip`, oldest first."""
         above = self.walk_up(tip)
-        return sorted(filter(above.__contains__, self.pins), key=lambda pin: self.nodes[pin].depth)
+        pins = (pin for pin in self.pins if pin in above and pin not in self.excluded)
+        return sorted(pins, key=lambda pin: self.nodes[pin].depth)
 
     def require(self, node: NodeId) -> NodeSkeleton:
         """The skeleton of a node that a caller named.
@@ -567,6 +579,8 @@ def reader_for(fact: AnyFact) -> int:
             return CUTS_READER
         case NodeEdited(carries=carries) if carries:
             return CUTS_READER
+        case NodeMarked(mark="excluded", value=value) if value:
+            return EXCLUDED_READER
         case _:
             return 1
 

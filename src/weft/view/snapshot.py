@@ -123,6 +123,8 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Of a tool message: the call that it answers."""
     is_error: bool = False
     is_partial: bool = False
+    is_excluded: bool = False
+    """No model is sent it any more; of a tool message, with the answer that made the call."""
     diff: str = ""
     """Of a tool message: what the call changed in a file."""
     output: str = ""

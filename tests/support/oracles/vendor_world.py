@@ -6,7 +6,7 @@ import base64
 import json
 import struct
 import zlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,9 @@ class SignedGeminiWire(GeminiWire):
 class OracleWorld:
     """What the vendors were sent, what was wrong with it, and what they answer."""
 
+    by_types = True
+    """Requests are judged by the vendors' own types, which have to be installed."""
+
     def __init__(self) -> None:
         self.script: list[tuple[Step, ...]] = []
         self.wrong: list[str] = []
@@ -74,6 +77,9 @@ class OracleWorld:
         self.gate: anyio.Event | None = None
         """While there is one, answers wait for it."""
         self._proofs: dict[str, set[str]] = {}
+
+    def receive(self, asked: ReceivedRequest) -> None:
+        """A request has come, as it is."""
 
     def judge(self, provider: str, protocol: str, model: str, body: dict[str, Any]) -> None:
         """Keep what is wrong with a request."""
@@ -154,10 +160,21 @@ async def oracle_world(
 ) -> AsyncGenerator[tuple[App, OracleWorld]]:
     """An application whose every vendor is on loopback, with a project of a few files."""
     world = world or OracleWorld()
-    load_types()
+    async with vendor_server(folder, world) as opened, opened("memory") as app:
+        yield app, world
+
+
+@asynccontextmanager
+async def vendor_server(
+    folder: Path, world: OracleWorld
+) -> AsyncGenerator[Callable[[str | Path], App]]:
+    """The vendors on loopback, and what opens an application on a store whose vendors they are."""
+    if world.by_types:
+        load_types()
 
     async def handler(line: LoopbackConnection) -> None:
         while asked := await line.request():
+            world.receive(asked)
             protocol, body = protocol_of(asked), json.loads(asked.body)
             provider = provider_of(asked)
             model = body.get("model") or model_in(asked.path)
@@ -196,8 +213,11 @@ async def oracle_world(
                 "vertex": {"base_url": server.url, "key": KEY, "project": "p"},
             },
         }
-        async with weft.open(project, "memory", chosen, environ=environ, sleep=_no_wait) as app:
-            yield app, world
+
+        def opened(store: str | Path) -> App:
+            return weft.open(project, store, chosen, environ=environ, sleep=_no_wait)
+
+        yield opened
 
 
 def png() -> bytes:

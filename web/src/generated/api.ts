@@ -278,6 +278,20 @@ export interface BudgetBody {
   usd?: number | null;
   tokens?: number | null;
 }
+/** One thing that kept a request from being read from the cache. */
+export interface CacheCause {
+  kind: "compaction" | "effort" | "history" | "instructions" | "mode" | "model" | "pause" | "short" | "system" | "tools" | "vendor";
+  text: string;
+}
+/** What the vendor read of a request from its cache, and why not more. */
+export interface CacheReport {
+  state: "first" | "hit" | "miss" | "partial" | "unknown";
+  read_tokens?: number;
+  written_tokens?: number;
+  prompt_tokens?: number;
+  could_read_tokens?: number;
+  causes?: CacheCause[];
+}
 /** A tool call that the model is writing. */
 export interface CallInFlight {
   index: number;
@@ -871,6 +885,7 @@ export interface HistoryMessage {
   tool_call_id?: string | null;
   is_error?: boolean;
   is_partial?: boolean;
+  is_excluded?: boolean;
   diff?: string;
   output?: string;
   typed?: string;
@@ -1274,6 +1289,13 @@ export interface MessageBody {
   content: string | (Text | Image | File)[];
   queue?: boolean;
 }
+/** A message that no request has any more, and what that means. */
+export interface MessageExclusion {
+  message: string;
+  tokens: number;
+  calls: number;
+  summarized: boolean;
+}
 /** A part of the present line, oldest first. */
 export interface MessagePage {
   messages: MessageRow[];
@@ -1620,6 +1642,21 @@ export interface Receipt {
   tree?: string;
   call?: string;
 }
+/** How a request differs from the one before. */
+export interface RequestChange {
+  kept_messages: number;
+  removed_messages: number;
+  added_messages: number;
+  tokens: number;
+}
+/** All pieces of one kind. */
+export interface RequestPart {
+  name: string;
+  tokens: number;
+  cached_tokens?: number;
+  cost_usd?: number | null;
+  before_tokens?: number;
+}
 /** How a turn (or a whole run) ended. */
 export interface Result {
   text: string;
@@ -1737,6 +1774,35 @@ export interface ScheduleBody {
 /** Of which file. */
 export interface ScopeQuery {
   scope?: "project" | "user";
+}
+/** A call of a turn; without a turn, the last one of the line. */
+export interface SentQuery {
+  turn?: string | null;
+  call?: number;
+  diff?: boolean;
+}
+/** The request of one call. */
+export interface SentRequest {
+  session: string;
+  turn: string;
+  call: number;
+  calls: number;
+  node: string;
+  at: number;
+  model: string;
+  thinking: string;
+  match: "differs" | "equal" | "same_words" | "unknown";
+  said: string;
+  is_wire: boolean;
+  body: string;
+  size: number;
+  digest: string;
+  parts: RequestPart[];
+  usage: Usage | null;
+  cache: CacheReport;
+  change: RequestChange | null;
+  excluded?: string[];
+  diff?: string;
 }
 /** A language server that is there for a project, or runs somewhere. */
 export interface ServerStatus {
@@ -2320,6 +2386,12 @@ export interface Operations {
   list_agents: { path: { id: string }; answer: AgentDefinition[] };
   /** Every model that could be used. */
   get_available_models: { path: { id: string }; answer: ModelInfo[] };
+  /** What the model was sent in a turn, its cost by part, and why the cache was missed. */
+  sent: { path: { id: string }; query?: { turn?: string | null; call?: number; diff?: boolean }; answer: SentRequest };
+  /** Send a message to no model any more, with the results of its calls. */
+  exclude: { path: { id: string; node: string }; body?: ChangeBody; answer: MessageExclusion };
+  /** Send a message again that was excluded. */
+  include: { path: { id: string; node: string }; body?: ChangeBody; answer: null };
   /** What the answer of a turn claims, beside what is on record. */
   receipts: { path: { id: string }; query?: { turn?: string | null }; answer: Receipt[] };
   /** The files of the session's project as they were at a message. */
@@ -2726,6 +2798,9 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   children: ["GET", "/api/sessions/{id}/children"],
   list_agents: ["GET", "/api/sessions/{id}/agents"],
   get_available_models: ["GET", "/api/sessions/{id}/models"],
+  sent: ["GET", "/api/sessions/{id}/sent"],
+  exclude: ["PUT", "/api/sessions/{id}/nodes/{node}/excluded"],
+  include: ["DELETE", "/api/sessions/{id}/nodes/{node}/excluded"],
   receipts: ["GET", "/api/sessions/{id}/receipts"],
   files_at: ["GET", "/api/sessions/{id}/files"],
   blame: ["GET", "/api/projects/{project}/blame"],

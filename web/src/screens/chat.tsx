@@ -203,7 +203,7 @@ const TurnView = memo(function TurnView({ turn, isLast, isLooked }: { turn: Turn
       {turn.prompt ? (
         <div class="said">
           <button type="button" class="gutter-mark" aria-label="Look at this turn" title="Look at this turn" onClick={() => { looking.value = known && known.line.at(-1) !== key ? key : null; }}><Mark name="you" label="" /></button>
-          <div class="you">
+          <div class={turn.prompt.message.is_excluded ? "you excluded" : "you"}>
             <Markdown text={turn.prompt.message.typed || turn.prompt.message.content} />
             <Pictures parts={turn.prompt.message.parts ?? []} />
             {turn.prompt.message.attached?.length ? <p class="attached">{turn.prompt.message.attached.map((name) => <Chip key={name} icon="clip">{name}</Chip>)}</p> : null}
@@ -305,7 +305,7 @@ const Answer = memo(function Answer({ row, draft }: { row?: Row; draft?: Draft }
   if (message && row.role === "note") return <p class={message.is_error ? "note bad" : "note"}>{message.content}</p>;
   const text = draft?.text.text ?? message?.content ?? "";
   const isWriting = draft !== undefined && draft.text.length > 0;
-  return (
+  const shown = (
     <>
       {draft ? <DraftThought draft={draft} isLive={!isWriting} /> : message?.thinking ? <Thought key="done" text={message.thinking} ms={message.duration_ms ?? 0} /> : null}
       {isWriting || text.trim() ? <Markdown key="text" text={text} isLive={isWriting} /> : null}
@@ -314,6 +314,7 @@ const Answer = memo(function Answer({ row, draft }: { row?: Row; draft?: Draft }
       {message?.is_partial ? <p class="note">Interrupted here; what came is kept.</p> : null}
     </>
   );
+  return message?.is_excluded ? <div class="excluded">{shown}</div> : shown;
 });
 
 const thoughtsOpened = new Set<string>();

@@ -14,6 +14,7 @@ import type { RewindItem, RewindPlan } from "../types.ts";
 import { Button, Check, Chip, Empty, Filter, Key, PathName, Segments, Stat } from "../ui/controls.tsx";
 import { Icon, Mark, type MarkName } from "../ui/icons.tsx";
 import { Bisect, Verdict } from "./bisect.tsx";
+import { Sent } from "./sent.tsx";
 import { busy } from "./composer.tsx";
 import { changed } from "./panel.tsx";
 
@@ -391,6 +392,7 @@ function TurnPanel({ known, turn, choose }: { known: TurnTree; turn: Turn; choos
           <h3 class="big">{turn.prompt || "…"}</h3>
           {answer ? <p class="quote">“{answer.slice(0, 180)}”</p> : null}
         </div>
+        <Sent nodes={turn.nodes} key={turn.key} />
         {isHead ? <p class="dim pad">The conversation stands here: the next message goes on from this turn.</p> : (
           <>
             <div class="block">

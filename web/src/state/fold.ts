@@ -360,9 +360,10 @@ function fact(state: SessionState, event: Event): SessionState {
         treeVersion: state.treeVersion + 1,
         filesVersion: state.filesVersion + (event.kind === "rewound" ? 1 : 0),
       };
+    case "node_marked":
+      return { ...(event.mark === "excluded" ? excluded(state, event) : state), treeVersion: state.treeVersion + 1 };
     case "ref_moved":
     case "ref_deleted":
-    case "node_marked":
     case "subtree_deleted":
     case "subtree_restored":
       return { ...state, treeVersion: state.treeVersion + 1 };
@@ -493,6 +494,14 @@ function historyOf(node: Node, at: number, draft: Draft | undefined): HistoryMes
     at,
     duration_ms: draft && draft.thoughtUntil > draft.began ? (draft.thoughtUntil - draft.began) * 1000 : 0,
   };
+}
+
+/** A message that no model is sent any more, or is sent again. */
+function excluded(state: SessionState, event: Event): SessionState {
+  const rows = state.rows.map((row) =>
+    row.id === event.node ? { ...row, message: { ...row.message, is_excluded: Boolean(event.value) } } : row,
+  );
+  return { ...state, rows };
 }
 
 function completed(state: SessionState, event: Event): SessionState {

@@ -28,7 +28,8 @@ async def write_handover(session: SessionBase) -> tuple[str, str]:
     if (made := await _summary_of_owner(session)) is not None:
         return made
     port = await session._port()
-    line = await port.line()
+    excluded = port.state.tree.excluded
+    line = [entry for entry in await port.line() if entry.node.id not in excluded]
     if not line:
         raise UsageError("there is nothing to summarise: the session is empty")
     model = session._host.model(port.state.settings.model)
@@ -49,7 +50,8 @@ async def bring_over(session: SessionBase, node: str, input_id: str | None) -> s
         return str(text)
     state.tree.require(NodeId(node))
     shared = set(state.tree.line(state.tree.head))
-    left = [entry for entry in await port.line(NodeId(node)) if entry.node.id not in shared]
+    unsent = shared.union(state.tree.excluded)
+    left = [entry for entry in await port.line(NodeId(node)) if entry.node.id not in unsent]
     if not left:
         raise UsageError("that message is on this branch; there is nothing to bring over")
     model = session._host.model(state.settings.model)

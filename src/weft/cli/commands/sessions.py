@@ -18,6 +18,7 @@ from weft.cli.commands.confirmation import confirm
 from weft.cli.commands.log_lines import remove_log_lines
 from weft.cli.commands.table import money, print_table, when
 from weft.cli.commands.with_app import with_app
+from weft.cli.evidence import exclusion
 from weft.cli.exit_codes import OK
 from weft.cli.logs import log_path
 from weft.cli.parse import ParsedArguments
@@ -218,6 +219,8 @@ _COMMANDS: dict[str, Callable[[App, ParsedArguments], Awaitable[int]]] = {
     "rewind": moving.rewind,
     "undo": moving.undo,
     "differences": moving.differences,
+    "exclude": exclusion.exclude,
+    "include": exclusion.include,
     "compact": moving.compact,
     "summarize": moving.summarize,
     "archive": moving.archive,

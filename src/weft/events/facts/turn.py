@@ -135,6 +135,11 @@ class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
     """Tokens that the request was estimated at before the vendor counted it; 0 where that is not on
     record.
     """
+    body: str = ""
+    """SHA-256 of the bytes that went out last; empty where none did, and in logs of before this was
+    recorded."""
+    form: dict[str, Any] = {}
+    """What the adapter had decided for itself about them."""
 
 
 class CallPermission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import BINDING_BETA, encode
 from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
@@ -17,6 +20,9 @@ VERSION = "2023-06-01"
 
 REFUSED_REASONING = r"bound to a different|[Ii]nvalid.{0,12}signature|thinking.{0,4} block"
 """What the service says when it does not take reasoning back, here and on other clouds."""
+CACHE = "cache"
+"""In a form: how long what is cached is kept, where that is not the usual time."""
+LONG_CACHE = "1h"
 SHORT_CACHE_SECONDS = 300.0
 LONG_CACHE_SECONDS = 3600.0
 _MOST_SESSIONS = 4_096
@@ -62,20 +68,38 @@ class AnthropicWire(RemoteVendor):
     def asked(self, session_id: str, now: float) -> None:
         self._pace.note(session_id, now)
 
+    def form(self, request: ModelRequest) -> dict[str, Any]:
+        is_long = self._is_vendor and self._pace.is_slow(request.session_id)
+        return {**super().form(request), **({CACHE: LONG_CACHE} if is_long else {})}
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        return as_json(self._encoded(request, info, form))
+
+    def _encoded(
+        self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return encode(
+            self.accepted(request, form),
+            info,
+            is_vendor=self._is_vendor,
+            long_cache=form.get(CACHE) == LONG_CACHE,
+        )
+
+    @property
+    def _is_vendor(self) -> bool:
+        # Servers that only speak like it refuse fields that they do not know.
+        return self._url.startswith(f"{BASE_URL}/")
+
+    @property
+    def _url(self) -> str:
+        return joined(self._access.base_url or BASE_URL, "/v1/messages")
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        url = joined(access.base_url or BASE_URL, "/v1/messages")
-        # Servers that only speak like it refuse fields that they do not know.
-        is_vendor = url.startswith(f"{BASE_URL}/")
-        body = encode(
-            self._accepted(request),
-            info,
-            is_vendor=is_vendor,
-            long_cache=is_vendor and self._pace.is_slow(request.session_id),
-        )
+        body = self._encoded(request, info, self.form(request))
         is_bound = "block_binding" in body.get("thinking", {})
         return HttpRequest(
-            url=url,
+            url=self._url,
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -60,16 +61,22 @@ class BedrockWire(RemoteVendor):
         self._base = (access.base_url or usual).rstrip("/")
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
+        operation = (
+            "invoke-with-response-stream" if is_anthropic(request.model) else "converse-stream"
+        )
+        body = self.body(request, info, self.form(request))
+        return self._post(request.model, operation, body)
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        accepted = self.accepted(request, form)
         if not is_anthropic(request.model):
-            body = converse_encode.encode(self._accepted(request), info)
-            return self._post(request.model, "converse-stream", body)
-        body = encode(self._accepted(request), info)
+            return as_json(converse_encode.encode(accepted, info))
+        body = encode(accepted, info)
         # Both stand in the address.
         del body["model"], body["stream"]
-        body = {"anthropic_version": VERSION, **body}
-        return self._post(request.model, "invoke-with-response-stream", body)
+        return as_json({"anthropic_version": VERSION, **body})
 
-    def _post(self, model: str, operation: str, body: dict[str, Any]) -> HttpRequest:
+    def _post(self, model: str, operation: str, body: bytes) -> HttpRequest:
         return HttpRequest(
             url=f"{self._base}/model/{quote(model, safe='')}/{operation}",
             headers=(
@@ -77,7 +84,7 @@ class BedrockWire(RemoteVendor):
                 ("accept", "application/vnd.amazon.eventstream"),
                 *self._access.headers,
             ),
-            body=as_json(body),
+            body=body,
             timeouts=self._access.timeouts,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
@@ -40,9 +42,12 @@ class GeminiWire(RemoteVendor):
                 *self._key_header("x-goog-api-key", "GEMINI_API_KEY", "google"),
                 *access.headers,
             ),
-            body=as_json(encode(self._accepted(request), info)),
+            body=self.body(request, info, self.form(request)),
             timeouts=access.timeouts,
         )
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        return as_json(encode(self.accepted(request, form), info))
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
         return GeminiDecoder(self.provider, real_names(request.tools), self.secret)

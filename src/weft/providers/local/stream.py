@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from weft.clock import Clock
-from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamDecoder, StreamEvent
+from weft.providers.base import (
+    EncodingModel,
+    Model,
+    ModelInfo,
+    ModelRequest,
+    Provider,
+    StreamDecoder,
+    StreamEvent,
+)
 from weft.providers.catalogue import ModelCatalogue
 from weft.providers.credentials import as_json
 from weft.providers.http_model import FrameSplitter, HttpModel, VendorProtocol, event_frames
@@ -45,9 +54,12 @@ class LocalWire(VendorProtocol):
                 ("content-type", "application/json"),
                 ("authorization", f"Bearer {self._running.key}"),
             ),
-            body=as_json(encode_raw(request, info) if is_raw else encode(request, info)),
+            body=self.body(request, info, {}),
             timeouts=SLOW,
         )
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        return _body(request, info)
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
         if request.prompt is not None:
@@ -62,7 +74,12 @@ class LocalWire(VendorProtocol):
         return event_frames()
 
 
-class LocalModel(Model):
+def _body(request: ModelRequest, info: ModelInfo) -> bytes:
+    encoder = encode if request.prompt is None else encode_raw
+    return as_json(encoder(request, info))
+
+
+class LocalModel(EncodingModel):
     """A model whose child process is started with the first request."""
 
     def __init__(
@@ -82,6 +99,9 @@ class LocalModel(Model):
         """
         return self._open(request)
 
+    def body(self, request: ModelRequest, form: Mapping[str, Any]) -> bytes | None:
+        return _body(request, self.info)
+
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
         # For each request: a child that died is replaced, with another socket and another key.
@@ -94,8 +114,7 @@ class LocalModel(Model):
     def _most_tokens(self, request: ModelRequest) -> int:
         """The tokens that a request may hold; no more than its context has."""
         # As it is sent: what the encoder adds for tools counts as well.
-        encoder = encode if request.prompt is None else encode_raw
-        body = as_json(encoder(request, self.info))
+        body = _body(request, self.info)
         # Letters that a small vocabulary does not have are a token for each of their bytes; of the
         # others a token has two at least.
         foreign = len(body.translate(None, _ASCII))

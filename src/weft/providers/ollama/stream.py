@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -37,16 +38,19 @@ class OllamaWire(RemoteVendor):
         return HttpRequest(
             url=joined(self._base, path),
             headers=(("content-type", "application/json"), *self._keyed(), *self._access.headers),
-            body=as_json(self._body(request, info)),
+            body=self.body(request, info, {}),
             timeouts=self._timeouts(),
         )
 
-    def _body(self, request: ModelRequest, info: ModelInfo) -> dict[str, Any]:
+    def form(self, request: ModelRequest) -> dict[str, Any]:
+        return {}
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
         if request.prompt is None:
-            return encode(request, info)
+            return as_json(encode(request, info))
         from weft.providers.ollama.generate import encode_raw  # only the loom sends raw text
 
-        return encode_raw(request, info)
+        return as_json(encode_raw(request, info))
 
     def models_request(self) -> HttpRequest:
         return HttpRequest(

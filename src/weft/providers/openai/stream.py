@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from weft.errors import RequestRefused
 from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.catalogue import CatalogueProvider
@@ -13,6 +16,8 @@ from weft.providers.openai.encode import encode
 from weft.transport import HttpRequest
 
 BASE_URL = "https://api.openai.com/v1"
+SUMMARIES = "summaries"
+"""In a form: false where no summaries of reasoning are asked for."""
 
 
 class ResponsesWire(RemoteVendor):
@@ -46,7 +51,7 @@ class ResponsesWire(RemoteVendor):
                 *self._key_header("authorization", "OPENAI_API_KEY", "openai"),
                 *access.headers,
             ),
-            body=b"" if request.prompt is not None else self._body(request, info),
+            body=b"" if request.prompt is not None else self._body_now(request, info),
             timeouts=access.timeouts,
         )
         if request.prompt is None:
@@ -56,9 +61,15 @@ class ResponsesWire(RemoteVendor):
         url = joined(access.base_url or BASE_URL, completions.PATH)
         return completions.completion_request(sent, request, url)
 
-    def _body(self, request: ModelRequest, info: ModelInfo) -> bytes:
-        accepted = self._accepted(request)
-        return as_json(encode(accepted, info, with_summaries=self._with_summaries))
+    def form(self, request: ModelRequest) -> dict[str, Any]:
+        return {**super().form(request), **({} if self._with_summaries else {SUMMARIES: False})}
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        accepted = self.accepted(request, form)
+        return as_json(encode(accepted, info, with_summaries=bool(form.get(SUMMARIES, True))))
+
+    def _body_now(self, request: ModelRequest, info: ModelInfo) -> bytes:
+        return self.body(request, info, self.form(request))
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
         if request.prompt is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from weft.errors import UsageError
@@ -94,14 +97,16 @@ class ChatWire(RemoteVendor):
                 *routed,
                 *access.headers,
             ),
-            body=b"" if request.prompt is not None else self._body(request, info),
+            body=b""
+            if request.prompt is not None
+            else self.body(request, info, self.form(request)),
             timeouts=access.timeouts,
             unix_socket=access.unix_socket,
         )
         return sent if request.prompt is None else self._raw(sent, request)
 
-    def _body(self, request: ModelRequest, info: ModelInfo) -> bytes:
-        return as_json(encode(self._accepted(request), info, self._dialect))
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        return as_json(encode(self.accepted(request, form), info, self._dialect))
 
     def _raw(self, sent: HttpRequest, request: ModelRequest) -> HttpRequest:
         """The request for raw text."""

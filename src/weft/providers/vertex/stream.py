@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -42,22 +44,24 @@ class VertexWire(RemoteVendor):
         self._base = (access.base_url or usual).rstrip("/")
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
-        is_claude = _is_claude(request.model)
-        accepted = self._accepted(request)
-        body = encode_anthropic(accepted, info) if is_claude else encode_gemini(accepted, info)
-        if is_claude:
-            del body["model"]  # it stands in the address
-            body = {"anthropic_version": ANTHROPIC_VERSION, **body}
         return HttpRequest(
-            url=self._url(request.model, is_claude=is_claude),
+            url=self._url(request.model, is_claude=_is_claude(request.model)),
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),
                 *self._access.headers,
             ),
-            body=as_json(body),
+            body=self.body(request, info, self.form(request)),
             timeouts=self._access.timeouts,
         )
+
+    def body(self, request: ModelRequest, info: ModelInfo, form: Mapping[str, Any]) -> bytes:
+        accepted = self.accepted(request, form)
+        if not _is_claude(request.model):
+            return as_json(encode_gemini(accepted, info))
+        body = encode_anthropic(accepted, info)
+        del body["model"]  # it stands in the address
+        return as_json({"anthropic_version": ANTHROPIC_VERSION, **body})
 
     def _url(self, model: str, *, is_claude: bool) -> str:
         publisher = "anthropic" if is_claude else "google"

@@ -56,6 +56,7 @@ class CallShape(msgspec.Struct, frozen=True, kw_only=True):
 
 _QUEUED: Final = {"entry_id": "entry"}
 _BRANCH: Final = {"name_or_index": "branch"}
+_MESSAGE: Final = {"message_id": "node"}
 _PIN: Final = {"mark": "pin"}
 SHAPES: Final[dict[str, CallShape]] = {
     "branch_at": CallShape(operation="branch_at", renamed={"node_or_index": "at"}),
@@ -77,6 +78,8 @@ SHAPES: Final[dict[str, CallShape]] = {
     "list_skills": CallShape(
         operation="list_skills", answer=lambda found: (found.all, found.active)
     ),
+    "exclude": CallShape(operation="exclude", renamed=_MESSAGE),
+    "include": CallShape(operation="include", renamed=_MESSAGE),
     "pin": CallShape(operation="mark", renamed={"message_id": "node"}, fixed=_PIN),
     "recall_queues": CallShape(operation="recall_queues", answer=_pair),
     "remove_queued": CallShape(operation="remove_queued", renamed=_QUEUED),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import anyio
 import msgspec
 
+from weft.api import MessageExclusion, SentRequest
 from weft.errors import WeftError
 from weft.evidence import BisectCheck, Bisection, Blame, Receipt
 from weft.server.operation import (
@@ -21,6 +23,8 @@ from weft.server.operation import (
 )
 from weft.server.routes.queries import failed
 from weft.server.sse import EventResponse, piece_of
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 class TurnQuery(QueryFields, frozen=True, kw_only=True):
@@ -106,7 +110,48 @@ async def _bisect(call: ApiCall) -> Bisection | EventResponse:
     return EventResponse(pieces, call.parts.relays.is_closing)
 
 
+class SentQuery(QueryFields, frozen=True, kw_only=True):
+    """A call of a turn; without a turn, the last one of the line."""
+
+    turn: str | None = None
+    call: int = -1
+    diff: bool = False
+    """With what changed since the request before, line by line."""
+
+
+async def _sent(call: ApiCall) -> SentRequest:
+    query, session = call.query, await call.session()
+    number = _NUMBER.fullmatch(query.turn or "")
+    turn = int(query.turn) if number else query.turn
+    return await session.request(turn, query.call, diff=query.diff)
+
+
 EVIDENCE: Final[tuple[ApiOperation, ...]] = (
+    ApiOperation(
+        method="GET",
+        path="/sessions/{id}/sent",
+        name="sent",
+        says="What the model was sent in a turn, its cost by part, and why the cache was missed.",
+        run=_sent,
+        query=SentQuery,
+        answer=SentRequest,
+        calls=("session.request",),
+    ),
+    session_call(
+        "PUT",
+        "/nodes/{node}/excluded",
+        "exclude",
+        "Send a message to no model any more, with the results of its calls.",
+        path_as={"node": "message_id"},
+        answer=MessageExclusion,
+    ),
+    session_call(
+        "DELETE",
+        "/nodes/{node}/excluded",
+        "include",
+        "Send a message again that was excluded.",
+        path_as={"node": "message_id"},
+    ),
     session_call(
         "GET",
         "/receipts",

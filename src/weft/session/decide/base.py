@@ -36,6 +36,7 @@ from weft.session.commands import (
     EditNode,
     EditPlan,
     EditQueued,
+    ExcludeNode,
     MarkNode,
     PauseGoal,
     RecallQueues,
@@ -69,7 +70,13 @@ SettingCommand: TypeAlias = ChangeSetting | CycleModel | CycleThinking | SetMode
 HeadCommand: TypeAlias = EditNode | BranchAt | SwitchBranch
 NameCommand: TypeAlias = RenameBranch | DeleteBranch | SetCheckpoint
 LineCommand: TypeAlias = (
-    HeadCommand | NameCommand | MarkNode | ToggleCollapse | CompactNow | UndoCompaction
+    HeadCommand
+    | NameCommand
+    | MarkNode
+    | ExcludeNode
+    | ToggleCollapse
+    | CompactNow
+    | UndoCompaction
 )
 BoundaryCommand: TypeAlias = SetBoundary | ClearBoundary
 UnattendedCommand: TypeAlias = ScheduleInput | BeginWait | CancelWait | WakeTurn

@@ -15,6 +15,7 @@ from weft.session.commands import (
     CompactNow,
     DeleteBranch,
     EditNode,
+    ExcludeNode,
     MarkNode,
     RenameBranch,
     SetCheckpoint,
@@ -32,6 +33,7 @@ from weft.session.decide.base import (
 )
 from weft.session.decide.branches import branch_at, checkpoint, delete, rename, switch
 from weft.state import SessionState
+from weft.tree import EXCLUDED
 
 
 def decide_line(
@@ -46,6 +48,8 @@ def decide_line(
         case MarkNode(node=node, mark=mark, value=value):
             state.tree.require(node)
             return DecidedCommand(facts=(NodeMarked(node=node, mark=mark, value=value),))
+        case ExcludeNode(node=node, is_excluded=is_excluded):
+            return _exclude(node, state, is_excluded=is_excluded)
         case ToggleCollapse(node=node):
             return _toggle_all(state) if node is None else _toggle(node, state)
         case CompactNow(focus=focus):
@@ -54,6 +58,19 @@ def decide_line(
             return _undo_compaction(state, context)
         case _:
             assert_never(command)
+
+
+def _exclude(node: NodeId, state: SessionState, *, is_excluded: bool) -> DecidedCommand:
+    """A message goes with the results of its calls, so that no call is sent without one.
+
+    Raises:
+        UsageError: there is no such message, or its calls have no results yet.
+    """
+    state.tree.require(node)
+    if state.tree.unsettled(node) and state.turn.open is not None:
+        raise UsageError("the tool calls of this message still run: wait for their results")
+    marked = NodeMarked(node=node, mark=EXCLUDED, value=True if is_excluded else None)
+    return DecidedCommand(facts=(marked,))
 
 
 def _move_head(

@@ -43,7 +43,7 @@ from weft.store import (
     SessionRow,
     project_stream,
 )
-from weft.tree import reader_for
+from weft.tree import EXCLUDED_READER, reader_for
 
 SEARCHED: Final = 256 * 1024
 """Characters of one message that search looks at: a long report, not a whole dump."""
@@ -226,7 +226,11 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         round_at=schedules.next_due,
         asleep=turn.wait is not None,
         min_reader=max(
-            state.tree.min_reader, _reader_of(turn, schedules, goal), *map(reader_for, facts)
+            state.tree.min_reader,
+            # As long as there are some: an older program may have the session again after that.
+            EXCLUDED_READER if state.tree.excluded else 1,
+            _reader_of(turn, schedules, goal),
+            *map(reader_for, facts),
         ),
         last_seq=facts[-1].seq,
         root=str(settings.get("loom_root") or about.root or ""),

@@ -43,6 +43,7 @@ ENTRY_BYTES: Final = 1_000
 
 
 NOTHING_CLEARED: Final[Mapping[CallUid, int]] = {}
+NOTHING_EXCLUDED: Final[Mapping[NodeId, LineEntry]] = {}
 
 
 class CompactedPart(msgspec.Struct, frozen=True):
@@ -110,6 +111,8 @@ class LineCache:
         self._clearing: tuple[LogPosition, Mapping[CallUid, int]] | None = None
         self._shown: dict[NodeId, tuple[LineEntry, LineEntry]] = {}
         """Entries, and what the model sees of them once results are cleared."""
+        self._emptied: dict[NodeId, tuple[LineEntry, LineEntry]] = {}
+        """Entries that were excluded, and what stands for them."""
         self._places: dict[NodeId, int] = {}
         self._weight = 0
         self._is_closed = False
@@ -149,12 +152,17 @@ class LineCache:
         cleared = await self._cleared_results(tree, tip)
         if compaction is None:
             alone = self._cleared_of(await self._end(tree, tip, None), cleared)
-            return ContextLine(entries=alone, cleared=cleared, rendered=self._rendered)
+            shown, excluded = self._without_excluded(alone, tree)
+            return ContextLine(
+                entries=shown, cleared=cleared, excluded=excluded, rendered=self._rendered
+            )
         entries = self._cleared_of(await self._end(tree, tip, compaction.upto), cleared)
         part = await self._compacted_part(tree, compaction)
+        shown, excluded = self._without_excluded(entries, tree)
         return ContextLine(
-            entries=entries,
+            entries=shown,
             cleared=cleared,
+            excluded=excluded,
             summary=part.summary,
             upto=compaction.upto,
             pinned=part.pinned,
@@ -192,6 +200,24 @@ class LineCache:
                 self._shown[entry.node.id] = (entry, cleared_entry(entry, cleared))
         return tuple(self._shown[entry.node.id][1] for entry in entries)
 
+    def _without_excluded(
+        self, entries: tuple[LineEntry, ...], tree: ConversationTree
+    ) -> tuple[tuple[LineEntry, ...], Mapping[NodeId, LineEntry]]:
+        """The entries as they are sent, and what was said in those that are not."""
+        if not tree.excluded:
+            return entries, NOTHING_EXCLUDED
+        excluded = {each.node.id: each for each in entries if each.node.id in tree.excluded}
+        from weft.loop import without_words  # few messages are excluded
+
+        for node, entry in excluded.items():
+            known = self._emptied.get(node)
+            if known is None or known[0] is not entry:
+                self._emptied[node] = (entry, without_words(entry))
+        shown = (
+            self._emptied[each.node.id][1] if each.node.id in excluded else each for each in entries
+        )
+        return tuple(shown), excluded
+
     async def _end(
         self, tree: ConversationTree, tip: NodeId | None, after: NodeId | None
     ) -> list[LineEntry]:
@@ -214,7 +240,7 @@ class LineCache:
     ) -> CompactedPart:
         # The line above a node never changes, so that only a pin, or another compaction, can
         # change what is carried over; an edit drops it.
-        key = (compaction.at, tuple(tree.pins))
+        key = (compaction.at, (*tree.pins, *tree.excluded))
         if self._compacted is not None and self._compacted[0] == key:
             return self._compacted[1]
         from weft.loop import compacted_message  # as above
@@ -224,8 +250,17 @@ class LineCache:
         kept = tuple(await load_nodes(tree, tree.pinned_on(compaction.upto), self._store))
         fact = await load_compaction(compaction, self._store)
         once = () if fact.kept is None else fact.kept.pinned
-        freed = [node for node in once if node not in tree.pins and node in tree.nodes]
+        freed = [
+            node
+            for node in once
+            if node not in tree.pins and node in tree.nodes and node not in tree.excluded
+        ]
         unpinned = tuple(await load_nodes(tree, freed, self._store)) if freed else ()
+        gone = [node for node in tree.excluded if node in tree.walk_up(compaction.upto)]
+        if gone:
+            from weft.loop import without_excluded  # few messages are excluded
+
+            fact = without_excluded(fact, await load_nodes(tree, gone, self._store))
         part = CompactedPart(fact, compacted_message(fact, kept), kept, unpinned)
         if self._seen == seen:
             self._compacted = (key, part)
@@ -285,6 +320,7 @@ class LineCache:
         # It holds the entries too: kept on, it would keep what was let go for the budget.
         self._rendered = RenderedLine()
         self._shown = {}
+        self._emptied = {}
 
     def _tip(self) -> NodeId | None:
         return self._entries[-1].node.id if self._entries else self._after

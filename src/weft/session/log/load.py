@@ -20,6 +20,7 @@ from weft.ids import SessionId
 from weft.session.log.snapshot_schedule import is_snapshot_due
 from weft.state import FOLD_VERSION, SessionState
 from weft.store import READER_VERSION, Record, Snapshot, Store
+from weft.tree import LogPosition
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ async def _past_of(session_id: SessionId, store: Store) -> SessionState:
     state = SessionState(session_id=session_id)
     ahead: list[tuple[SessionId, int, int]] = []
     log = session_id
-    while (fork := await _fork_of(log, store)) is not None:
+    while (fork := await fork_of(log, store)) is not None:
         log = fork.session_id
         kept = await _from_snapshot(log, store, upto=fork.seq)
         ahead.append((log, 0 if kept is None else kept.seq, fork.seq))
@@ -176,7 +177,26 @@ async def _past_of(session_id: SessionId, store: Store) -> SessionState:
     return state
 
 
-async def _fork_of(log: SessionId, store: Store) -> ForkPoint | None:
+async def load_state_at(place: LogPosition, store: Store) -> SessionState:
+    """The state of a session as it was once the fact at this place was in.
+
+    Raises:
+        SessionNotFound, Corrupt: as `load_state`.
+    """
+    log, upto = place.log, place.seq
+    state = await _from_snapshot(log, store, upto=upto)
+    if state is None:
+        state = await _past_of(log, store)
+    await fold_after(state, log, state.seq, store, upto)
+    return state
+
+
+async def fork_of(log: SessionId, store: Store) -> ForkPoint | None:
+    """The place in another log that a session was forked at; None where it was not.
+
+    Raises:
+        Corrupt: the log is missing.
+    """
     records = await store.read(log, limit=1)
     if not records:
         raise Corrupt(log, "the log that this session was forked from is missing")

@@ -48,6 +48,7 @@ class ChatCommands(CommandGroup):
             from weft.cli.chat.commands.decision_commands import DecisionCommands
             from weft.cli.chat.commands.evidence.bisect_commands import BisectCommands
             from weft.cli.chat.commands.evidence.blame_commands import BlameCommands
+            from weft.cli.chat.commands.evidence.request_commands import RequestCommands
             from weft.cli.chat.commands.fan_commands import FanCommands
             from weft.cli.chat.commands.imports.import_commands import ImportCommands
             from weft.cli.chat.commands.memory_commands import MemoryCommands
@@ -78,6 +79,7 @@ class ChatCommands(CommandGroup):
                 DecisionCommands(chat),
                 BisectCommands(chat),
                 BlameCommands(chat),
+                RequestCommands(chat),
                 FanCommands(chat),
                 ImportCommands(chat),
             )
