@@ -1062,6 +1062,8 @@ def run(
     cwd: str | PathLike[str] = ".",
     permission_mode: str = "default",
     max_turns: int | None = None,
+    max_seconds: float | None = None,
+    max_tool_calls: int | None = None,
     max_budget_usd: float | None = None,
     schema: Any = None,
     system_prompt: str | None = None,

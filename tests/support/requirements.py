@@ -89,6 +89,8 @@ ROWS: dict[str, Requirement] = {
     "reason:submitted": Requirement("The structured result was handed in.", "api 1"),
     "reason:aborted": Requirement("The user or a program stopped the turn.", "api 1"),
     "reason:max_turns": Requirement("The limit of answers was reached.", "api 1"),
+    "reason:max_time": Requirement("The time of one turn is over, also in a command.", "api 1"),
+    "reason:max_tool_calls": Requirement("A call was beyond the limit of one turn.", "api 1"),
     "reason:max_budget": Requirement(
         "The budget is used up, or cannot be kept because the price is unknown.", "api 1"
     ),

@@ -190,6 +190,15 @@ RUN: tuple[OptionSection, ...] = (
                 ("--max-turns",), "Maximum number of model answers in one turn.", "whole", "N"
             ),
             CommandOption(
+                ("--max-time",),
+                "Maximum time of work in one turn, also in a command: 90s, 30m, 2h.",
+                "text",
+                "TIME",
+            ),
+            CommandOption(
+                ("--max-tool-calls",), "Maximum number of tool calls in one turn.", "whole", "N"
+            ),
+            CommandOption(
                 ("--max-budget-usd",),
                 "Maximum cost of the session, in US dollars.",
                 "number",

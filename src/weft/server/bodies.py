@@ -26,6 +26,8 @@ class TurnOptions(ChangeBody, frozen=True, kw_only=True):
     model: str | None = None
     tools: str | list[str] | None = None
     max_turns: int | None = None
+    max_seconds: float | None = None
+    max_tool_calls: int | None = None
     max_budget_usd: float | None = None
     max_tokens: int | None = None
     thinking: ThinkingLevel | None = None
@@ -158,6 +160,8 @@ class StartBody(ChangeBody, frozen=True, kw_only=True):
     messages: list[dict[str, Any]] | None = None
     resume: Literal["ask", "auto"] | None = None
     max_turns: int | None = None
+    max_seconds: float | None = None
+    max_tool_calls: int | None = None
     thinking: ThinkingLevel | None = None
     budget: dict[str, float] | None = None
     mode: Literal["normal", "architect"] | None = None

@@ -16,6 +16,7 @@ from weft.events import (
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    SessionRestarted,
     ToolComplete,
     ToolExecuting,
     TurnFinished,
@@ -56,6 +57,12 @@ class OpenTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
     options: dict[str, Any] = {}
     iterations: int = 0
     """Answers the model has given in this turn."""
+    calls: int = 0
+    """Tool calls that they hold."""
+    seconds: float = 0.0
+    """How long it was worked on, until `since`."""
+    since: float | None = None
+    """From when on time counts that is not in `seconds`; None while it does not."""
     call: ModelCall | None = None
 
 
@@ -89,6 +96,11 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
+        self._apply(fact)
+        if self.open is not None:
+            self._count(self.open, fact)
+
+    def _apply(self, fact: AnyFact) -> None:
         # The most frequent kinds first: a session is opened by folding all that it has.
         match fact:
             case ToolComplete(call_uid=call_uid):
@@ -156,11 +168,32 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
             # twice.
             if not fact.node.is_partial:
                 self.open.iterations += 1
+                self.open.calls += len(fact.node.calls)
 
     @property
     def asleep(self) -> TurnWaiting | None:
         """The wait that nothing has ended yet."""
         return self.wait if self.woken is None else None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits, or asks the user: that time does not count."""
+        if self.requests:
+            return any(not each.outlives_turn for each in self.requests.values())
+        return self.wait is not None and self.woken is None
+
+    def worked(self, now: float) -> float:
+        """How many seconds the open turn was worked on."""
+        turn = self.open
+        if turn is None:
+            return 0.0
+        return turn.seconds + (max(0.0, now - turn.since) if turn.since is not None else 0.0)
+
+    def _count(self, turn: OpenTurn, fact: AnyFact) -> None:
+        # Between the last fact of a process and the first of the next one nothing was done.
+        if turn.since is not None and fact.at > turn.since and type(fact) is not SessionRestarted:
+            turn.seconds += fact.at - turn.since
+        turn.since = None if self.is_held else fact.at
 
     def _settled(self, call_uid: CallUid) -> None:
         if self.wait is not None and self.wait.call_uid == call_uid:

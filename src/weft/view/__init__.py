@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from weft.view.rewind_text import changed_paths, file_rows, rewind_summary
     from weft.view.sentences import (
         SUCCESSFUL,
+        TURN_LIMITS,
         chat_sentence,
         count_of,
         describe_call,
@@ -73,6 +74,7 @@ __all__ = [
     "GOAL_ENDS",
     "GOAL_PAUSES",
     "SUCCESSFUL",
+    "TURN_LIMITS",
     "AgentEnd",
     "AgentsCard",
     "AnswerBlock",
@@ -191,6 +193,7 @@ _HOMES = {
     "file_rows": "rewind_text",
     "rewind_summary": "rewind_text",
     "SUCCESSFUL": "sentences",
+    "TURN_LIMITS": "sentences",
     "chat_sentence": "sentences",
     "count_of": "sentences",
     "describe_call": "sentences",

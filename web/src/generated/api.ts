@@ -1142,6 +1142,8 @@ export interface MessageBody {
   model?: string | null;
   tools?: string | string[] | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   max_tokens?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;
@@ -1384,6 +1386,8 @@ export interface PromptBody {
   model?: string | null;
   tools?: string | string[] | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   max_tokens?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;
@@ -1485,7 +1489,7 @@ export interface Receipt {
 /** How a turn (or a whole run) ended. */
 export interface Result {
   text: string;
-  finish_reason: "aborted" | "auth_error" | "content_filter" | "context_overflow" | "halted" | "length" | "malformed_call" | "max_budget" | "max_turns" | "mistakes" | "no_progress" | "paused" | "provider_error" | "refusal" | "safety" | "schema_failed" | "stop" | "submitted";
+  finish_reason: "aborted" | "auth_error" | "content_filter" | "context_overflow" | "halted" | "length" | "malformed_call" | "max_budget" | "max_time" | "max_tool_calls" | "max_turns" | "mistakes" | "no_progress" | "paused" | "provider_error" | "refusal" | "safety" | "schema_failed" | "stop" | "submitted";
   session_id: string;
   model?: string;
   usage?: Usage;
@@ -1579,6 +1583,8 @@ export interface RunBody {
   permission_mode?: string | null;
   system_prompt?: string | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   schema?: Record<string, unknown> | null;
 }
@@ -1763,6 +1769,8 @@ export interface StartBody {
   messages?: (Record<string, unknown>)[] | null;
   resume?: "ask" | "auto" | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;
   budget?: Record<string, number> | null;
   mode?: "architect" | "normal" | null;
@@ -1995,6 +2003,8 @@ export interface TurnOptions {
   model?: string | null;
   tools?: string | string[] | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   max_tokens?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;

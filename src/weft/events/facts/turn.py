@@ -32,7 +32,14 @@ StoredReason: TypeAlias = Literal[
     "halted",
 ]
 ExactReason: TypeAlias = Literal[
-    "refusal", "content_filter", "safety", "length", "paused", "malformed_call"
+    "refusal",
+    "content_filter",
+    "safety",
+    "length",
+    "paused",
+    "malformed_call",
+    "max_time",
+    "max_tool_calls",
 ]
 """Ends that have no word among the stored ones: the field `exact` has it."""
 FinishReason: TypeAlias = Literal[StoredReason, ExactReason]
@@ -216,14 +223,16 @@ class FinishWords(TypedDict):
 def finish_words(reason: FinishReason) -> FinishWords:
     """The stored words of a finish reason.
 
-    What came later than the closed set goes into a field that older programs ignore; they read a
-    failure of the nearest kind.
+    What came later than the closed set goes into a field that older programs ignore; they read an
+    end of the nearest kind.
     """
     match reason:
         case "malformed_call":
             return {"reason": "mistakes", "exact": reason}
         case "refusal" | "content_filter" | "safety" | "length" | "paused":
             return {"reason": "provider_error", "exact": reason}
+        case "max_time" | "max_tool_calls":
+            return {"reason": "max_turns", "exact": reason}
         case _:
             return {"reason": reason, "exact": ""}
 
