@@ -99,6 +99,7 @@ EXAMPLES: dict[str, str] = {
     "session.max_turns": "session.max_turns = 200",
     "session.max_seconds": "session.max_seconds = 1800.0",
     "session.max_tool_calls": "session.max_tool_calls = 50",
+    "session.resume": 'session.resume = "auto"',
     "compaction.soft": "compaction.soft = 0.6",
     "compaction.hard": "compaction.hard = 0.8",
     "compaction.timeout": "compaction.timeout = 120.0",

@@ -91,6 +91,7 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
@@ -653,6 +654,7 @@ _DATA: tuple[dict[str, Any], ...] = (
 )
 """What results say of commands in the background."""
 _MENTIONS: tuple[Fact, ...] = (
+    TurnParked(turn_id=TurnId("t"), restarts=3),
     TurnWaiting(wait_id=WaitId("w"), turn_id=TurnId("t"), on=WaitSubject(kind="time")),
     TurnWoken(wait_id=WaitId("w"), turn_id=TurnId("t"), by="time"),
     InputScheduled(schedule_id=ScheduleId("s"), due=9.0, parts=(Text(text="look"),), every=5.0),

@@ -441,6 +441,12 @@ ROWS: dict[str, Requirement] = {
     "session:differences": Requirement(
         "Every file that is not what the log tells of, and whose change it is.", "signature 1"
     ),
+    "session:coming_back": Requirement(
+        "What goes on after a crash, how often it did, and what that costs at most.", "signature 9"
+    ),
+    "session:set_resume": Requirement(
+        "What goes on after a crash is the user's choice: ask, auto or never.", "signature 9"
+    ),
     "session:receipts": Requirement(
         "Each claim of an answer beside what was run: green, grey or amber.", "signature 6"
     ),
@@ -592,6 +598,7 @@ FACTS = (
     "PermissionResolved",
     "QuestionAsked",
     "QuestionAnswered",
+    "TurnParked",
     "TurnFinished",
     "Compacted",
     "ResultsCleared",
@@ -654,13 +661,16 @@ _WOVEN = {
 """Kinds that only text trees make; their own tests show them."""
 _RELAYED = {"RequestOffered"}
 """Kinds that only the wire has; the tests of the relay show them."""
+_PARKED = {"TurnParked"}
+"""Kinds that only a process that dies again and again leaves."""
 _HOSTED = {"SessionHosted", "WorkspaceSaved"}
 """Kinds that only a host of a cluster writes; the tests of hosted sessions show them."""
 
 TOUR_EVENTS = tuple(
     f"event:{kind}"
     for kind in (*FACTS, *LIVE)
-    if kind not in (*_LATER, *_PLANNED, *_WOVEN, *_RELAYED, *_HOSTED) and not kind.startswith("Fan")
+    if kind not in (*_LATER, *_PLANNED, *_WOVEN, *_RELAYED, *_PARKED, *_HOSTED)
+    and not kind.startswith("Fan")
 )
 """The kinds that a tour through a session must show."""
 

@@ -51,6 +51,12 @@ class SettingsCalls(SessionBase):
         """`normal` or `architect`."""
         return (await self._port()).state.settings.mode
 
+    async def set_resume(self, choice: str, *, input_id: str | None = None) -> None:
+        """What happens to a turn that a crash cuts off: `ask`, `auto` (it goes on by itself, three
+        times within an hour at most) or `never`.
+        """
+        await self._set("resume", choice, input_id)
+
     async def set_permission_mode(self, mode: str, *, input_id: str | None = None) -> None:
         """plan, default, accept_edits, auto or bypass."""
         await self._set("permission_mode", mode, input_id)

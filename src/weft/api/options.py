@@ -85,7 +85,7 @@ class StartOptions(SessionDefaults, total=False):
     permission_mode: str | None
     store: StoreArgument | None
     messages: Sequence[Mapping[str, Any] | HistoryMessage] | None
-    resume: Literal["ask", "auto"]
+    resume: Literal["ask", "auto", "never"] | None
     asking: Literal["wait", "no"]
 
 

@@ -394,6 +394,13 @@ KEYS: dict[str, SettingKey] = {
         "run, and ends the turn.",
         safe=True,
     ),
+    "session.resume": SettingKey(
+        kind=Literal["ask", "auto", "never"],
+        default="ask",
+        about="What happens to a turn of a new session that a crash cuts off: it waits for your "
+        "yes (ask), goes on by itself, three times within an hour at most (auto), or is given up "
+        "(never).",
+    ),
     "compaction.soft": SettingKey(
         kind=Annotated[float, Meta(gt=0, le=1)],
         default=0.7,

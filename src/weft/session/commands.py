@@ -111,6 +111,8 @@ class ContinueTurn(Command[Accepted], frozen=True, tag="continue_turn"):
     options: dict[str, Any] = {}
     resume: bool = False
     """As in `SendPrompt`."""
+    by_itself: bool = False
+    """A process does so because the user has chosen it for crashes, and not a user now."""
 
 
 class AbortTurn(Command[AbortReceipt], frozen=True, tag="abort"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,7 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
@@ -39,6 +40,11 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Room is made for it first: it is not sent before that."""
     digest: str = ""
     """Which request it is, as far as that was known when it went on record."""
+
+
+GONE_ON_BY_USER: Final = "the user had it continue"
+"""The reason of a restart that does not count: the user has looked at what came before."""
+REMEMBERED_RESTARTS: Final = 10
 
 
 class AnsweredRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +69,10 @@ class OpenTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How long it was worked on, until `since`."""
     since: float | None = None
     """From when on time counts that is not in `seconds`; None while it does not."""
+    restarts: tuple[float, ...] = ()
+    """When it went on by itself in another process."""
+    parked: str = ""
+    """Why it does not go on by itself; empty where it may."""
     call: ModelCall | None = None
 
 
@@ -141,6 +151,10 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 # late.
                 if (request := self.requests.pop(request_id, None)) is not None:
                     self.answers[request.call_uid] = AnsweredRequest(request=request, answer=fact)
+            case SessionRestarted() if self.open is not None:
+                self._restarted(self.open, fact)
+            case TurnParked(detail=detail) if self.open is not None:
+                self.open.parked = detail
             case TurnWaiting():
                 self.wait, self.woken = fact, None
             case TurnWoken(wait_id=wait_id):
@@ -174,6 +188,11 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
     def asleep(self) -> TurnWaiting | None:
         """The wait that nothing has ended yet."""
         return self.wait if self.woken is None else None
+
+    def _restarted(self, turn: OpenTurn, fact: SessionRestarted) -> None:
+        turn.parked = ""
+        is_by_user = fact.reason == GONE_ON_BY_USER
+        turn.restarts = () if is_by_user else (*turn.restarts, fact.at)[-REMEMBERED_RESTARTS:]
 
     @property
     def is_held(self) -> bool:

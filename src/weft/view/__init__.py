@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         UserBlock,
         ViewBlock,
     )
+    from weft.view.crash_offer import coming_back_text
     from weft.view.difference_text import difference_rows, difference_summary
     from weft.view.goal_line import GOAL_PAUSES, GoalRow, goal_row
     from weft.view.goal_text import GOAL_ENDS, checked_text, goal_note
@@ -116,6 +117,7 @@ __all__ = [
     "chat_sentence",
     "check_line",
     "checked_text",
+    "coming_back_text",
     "command_row",
     "count_of",
     "describe_call",
@@ -188,6 +190,7 @@ _HOMES = {
     "receipt_note": "receipt_text",
     "receipt_rows": "receipt_text",
     "receipt_summary": "receipt_text",
+    "coming_back_text": "crash_offer",
     "difference_rows": "difference_text",
     "difference_summary": "difference_text",
     "file_rows": "rewind_text",

@@ -58,6 +58,7 @@ from weft.events import (
     ToolExecuting,
     ToolOutput,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
@@ -65,6 +66,7 @@ from weft.events import (
 )
 from weft.ids import CallUid
 from weft.messages import NOTHING_USED, Node, ToolCall, ToolResult, Usage
+from weft.state import GONE_ON_BY_USER
 from weft.view.blocks import (
     AgentEnd,
     AnswerBlock,
@@ -217,7 +219,14 @@ class SessionView:
                 return []
             case TodoChanged():
                 return self._todo(event)
-            case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted() | ResultsCleared():
+            case (
+                SystemNote()
+                | ErrorRaised()
+                | SessionRestarted()
+                | TurnParked()
+                | Compacted()
+                | ResultsCleared()
+            ):
                 return self._note(event)
             case GoalSet() | GoalPaused() | GoalChecked() | GoalEnded():
                 self._goal(event)
@@ -415,7 +424,13 @@ class SessionView:
         self.live.goal = row_after(self.live.goal, event, self.live.cost_usd)
 
     def _note(
-        self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted | ResultsCleared
+        self,
+        event: SystemNote
+        | ErrorRaised
+        | SessionRestarted
+        | TurnParked
+        | Compacted
+        | ResultsCleared,
     ) -> list[AnyBlock]:
         match event:
             case SystemNote(to_model=True):
@@ -426,6 +441,10 @@ class SessionView:
                 return [NoteBlock(text=text, level=level)]
             case ErrorRaised(message=message):
                 return [NoteBlock(text=message, level="error")]
+            case TurnParked(detail=detail):
+                return [NoteBlock(text=detail, level="warning")]
+            case SessionRestarted(reason=reason) if reason == GONE_ON_BY_USER:
+                return []  # the user knows
             case SessionRestarted():
                 return [NoteBlock(text="the session was restarted from its log", level="warning")]
             case Compacted():

@@ -317,6 +317,15 @@ export interface CollapseBody {
   input_id?: string | null;
   message_id?: string | null;
 }
+/** How a session stands to a turn that a crash has cut off. */
+export interface ComingBack {
+  resume?: string;
+  is_interrupted?: boolean;
+  restarts?: number;
+  parked?: string;
+  tokens?: number;
+  max_cost_usd?: number | null;
+}
 /** A line `/name arguments`. */
 export interface CommandBody {
   input_id?: string | null;
@@ -1508,6 +1517,11 @@ export interface ResumeBody {
   input_id?: string | null;
   indices?: number[] | null;
 }
+/** What happens to a turn that a crash cuts off. */
+export interface ResumeChoiceBody {
+  input_id?: string | null;
+  choice: "ask" | "auto" | "never";
+}
 /** Which of a message's texts, counted from 0. */
 export interface RevisionBody {
   input_id?: string | null;
@@ -1767,7 +1781,7 @@ export interface StartBody {
   append_system_prompt?: string | null;
   permission_mode?: string | null;
   messages?: (Record<string, unknown>)[] | null;
-  resume?: "ask" | "auto" | null;
+  resume?: "ask" | "auto" | "never" | null;
   max_turns?: number | null;
   max_seconds?: number | null;
   max_tool_calls?: number | null;
@@ -2169,6 +2183,8 @@ export interface Operations {
   touched_files: { path: { id: string }; answer: TouchedFile[] };
   /** The files that are not what the log tells of, and whose change that is. */
   differences: { path: { id: string }; answer: FileDifference[] };
+  /** Whether a crash has cut off a turn, what goes on by choice, and what that costs. */
+  coming_back: { path: { id: string }; answer: ComingBack };
   /** The to-do list. */
   todos: { path: { id: string }; answer: Todo[] };
   /** Background agents and commands. */
@@ -2247,6 +2263,8 @@ export interface Operations {
   set_mode: { path: { id: string }; body: ModeBody; answer: null };
   /** Set the permission mode: plan, default, accept_edits, auto or bypass. */
   set_permission_mode: { path: { id: string }; body: ModeBody; answer: null };
+  /** Choose what happens to a turn that a crash cuts off: ask, auto or never. */
+  set_resume: { path: { id: string }; body: ResumeChoiceBody; answer: null };
   /** Summarize older messages. */
   compact: { path: { id: string }; body?: CompactBody; answer: CompactionReport };
   /** Undo the last compaction. */
@@ -2569,6 +2587,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   usage: ["GET", "/api/sessions/{id}/usage"],
   touched_files: ["GET", "/api/sessions/{id}/touched"],
   differences: ["GET", "/api/sessions/{id}/differences"],
+  coming_back: ["GET", "/api/sessions/{id}/coming-back"],
   todos: ["GET", "/api/sessions/{id}/todos"],
   background_commands: ["GET", "/api/sessions/{id}/background"],
   children: ["GET", "/api/sessions/{id}/children"],
@@ -2608,6 +2627,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   get_mode: ["GET", "/api/sessions/{id}/mode"],
   set_mode: ["PUT", "/api/sessions/{id}/mode"],
   set_permission_mode: ["PUT", "/api/sessions/{id}/permission-mode"],
+  set_resume: ["PUT", "/api/sessions/{id}/resume"],
   compact: ["POST", "/api/sessions/{id}/compact"],
   undo_compaction: ["POST", "/api/sessions/{id}/compact/undo"],
   summarize: ["POST", "/api/sessions/{id}/summarize"],

@@ -111,6 +111,7 @@ from weft.events.facts.turn import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     UsageRecorded,
     finish_words,
@@ -208,6 +209,7 @@ __all__ = [
     "ToolComplete",
     "ToolExecuting",
     "TurnFinished",
+    "TurnParked",
     "TurnStarted",
     "TurnWaiting",
     "TurnWoken",
@@ -265,6 +267,7 @@ Fact: TypeAlias = (
     | GoalChecked
     | GoalEnded
     | TurnFinished
+    | TurnParked
     | PermissionRequest
     | PermissionResolved
     | QuestionAsked

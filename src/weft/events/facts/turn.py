@@ -213,6 +213,16 @@ class FileTouched(FactBase, frozen=True, tag="file_touched"):
     """
 
 
+class TurnParked(FactBase, frozen=True, tag="turn_parked"):
+    """The turn does not go on by itself any more: its process ended too often."""
+
+    turn_id: TurnId
+    restarts: int
+    """How often it went on within the hour."""
+    detail: str = ""
+    """One sentence for the user."""
+
+
 class FinishWords(TypedDict):
     """A finish reason as facts hold it."""
 
