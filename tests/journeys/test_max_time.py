@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -161,7 +162,7 @@ async def test_settings_limit_every_turn_of_a_session(world: World) -> None:
 
 
 @pytest.mark.parametrize("limit", [{"max_seconds": 0}, {"max_tool_calls": -1}])
-async def test_what_can_be_no_limit_is_refused(world: World, limit: dict[str, int]) -> None:
+async def test_what_can_be_no_limit_is_refused(world: World, limit: dict[str, Any]) -> None:
     async with world.open(ScriptedModel(["Hi."])) as app:
         with pytest.raises(UsageError, match="cannot be a limit"):
             await app.sessions.start_session(**limit)

@@ -441,6 +441,9 @@ ROWS: dict[str, Requirement] = {
     "session:differences": Requirement(
         "Every file that is not what the log tells of, and whose change it is.", "signature 1"
     ),
+    "session:ask_aside": Requirement(
+        "A side question: in no later request, counted, also in mid-turn.", "signature 9"
+    ),
     "session:coming_back": Requirement(
         "What goes on after a crash, how often it did, and what that costs at most.", "signature 9"
     ),
@@ -599,6 +602,7 @@ FACTS = (
     "QuestionAsked",
     "QuestionAnswered",
     "TurnParked",
+    "AsideAnswered",
     "TurnFinished",
     "Compacted",
     "ResultsCleared",
@@ -661,8 +665,9 @@ _WOVEN = {
 """Kinds that only text trees make; their own tests show them."""
 _RELAYED = {"RequestOffered"}
 """Kinds that only the wire has; the tests of the relay show them."""
-_PARKED = {"TurnParked"}
-"""Kinds that only a process that dies again and again leaves."""
+_PARKED = {"TurnParked", "AsideAnswered"}
+"""Kinds of a process that dies again and again, and of side questions; they have their own tests.
+"""
 _HOSTED = {"SessionHosted", "WorkspaceSaved"}
 """Kinds that only a host of a cluster writes; the tests of hosted sessions show them."""
 

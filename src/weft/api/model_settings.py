@@ -6,10 +6,12 @@ import os
 from typing import Any
 
 from weft.api.handle import SessionBase, path_of
+from weft.api.model_query import Answer
 from weft.api.reports import CompactionReport
 from weft.errors import (
     UsageError,
 )
+from weft.messages import Content
 from weft.project.skills import SkillFile
 from weft.session import (
     ClearBoundary,
@@ -83,6 +85,19 @@ class SettingsCalls(SessionBase):
         )
 
         return await write_handover(self)
+
+    async def ask_aside(self, content: Content) -> Answer:
+        """Ask the model from this place in the tree, also while a turn runs: answered in text from
+        what it has read so far, and in no later request.  Its cost counts.
+
+        Raises:
+            SessionError: it gave no answer, the budget is used up, or another process has the
+                session.
+            UsageError: the question, or the session, is empty.
+        """
+        from weft.api.unattended.side_question import ask_aside  # few ask
+
+        return await ask_aside(self, content)
 
     async def summarize_branch(self, node: str, *, input_id: str | None = None) -> str:
         """Bring what was learned on the line that ends at `node` to the present one, where the

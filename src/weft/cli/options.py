@@ -1132,6 +1132,13 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(
+        "btw",
+        "Ask a session a side question: answered from where it is, in none of its later requests",
+        "SESSION QUESTION",
+        (JSON,),
+        examples=("weft btw ses_06b3 'which file was that in?'",),
+    ),
+    CommandSpec(
         "waits",
         "Show what sessions wait for, and what is to be sent to them",
         options=(JSON,),

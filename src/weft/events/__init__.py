@@ -18,6 +18,7 @@ from weft.events.codec import (
 from weft.events.facts import (
     ArchitectPlan,
     ArchitectStep,
+    AsideAnswered,
     BoundaryChanged,
     BranchesEnded,
     BranchesStarted,
@@ -149,6 +150,7 @@ __all__ = [
     "ArchitectPhase",
     "ArchitectPlan",
     "ArchitectStep",
+    "AsideAnswered",
     "BoundaryChanged",
     "BranchFailed",
     "BranchSlot",

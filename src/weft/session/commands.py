@@ -12,6 +12,7 @@ import msgspec
 
 from weft.errors import SessionError, UsageError
 from weft.events import (
+    AsideAnswered,
     FileTouched,
     FinishReason,
     PermissionAction,
@@ -382,6 +383,8 @@ class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
     """About how much it is sent."""
     digest: str = ""
     """Of the request that is about to be sent."""
+    exact: str = ""
+    """The purpose where `purpose` has no word for it."""
 
 
 class RecordUsage(Command[None], frozen=True, tag="record_usage"):
@@ -393,6 +396,10 @@ class RecordUsage(Command[None], frozen=True, tag="record_usage"):
     call: NodeId | None = None
     """The call's name, where it was begun."""
     estimated: bool = False
+    exact: str = ""
+    """As in `BeginCall`."""
+    aside: AsideAnswered | None = None
+    """The side question that it answered."""
 
 
 # --- what a session that works for another sends to it ---------------------------------

@@ -18,6 +18,7 @@ from weft.events import (
     ArchitectPhase,
     ArchitectPlan,
     ArchitectStep,
+    AsideAnswered,
     ChildFinished,
     ChildStarted,
     Compacted,
@@ -67,6 +68,7 @@ from weft.events import (
 from weft.ids import CallUid
 from weft.messages import NOTHING_USED, Node, ToolCall, ToolResult, Usage
 from weft.state import GONE_ON_BY_USER
+from weft.view.aside_text import aside_text
 from weft.view.blocks import (
     AgentEnd,
     AnswerBlock,
@@ -224,6 +226,7 @@ class SessionView:
                 | ErrorRaised()
                 | SessionRestarted()
                 | TurnParked()
+                | AsideAnswered()
                 | Compacted()
                 | ResultsCleared()
             ):
@@ -429,6 +432,7 @@ class SessionView:
         | ErrorRaised
         | SessionRestarted
         | TurnParked
+        | AsideAnswered
         | Compacted
         | ResultsCleared,
     ) -> list[AnyBlock]:
@@ -441,6 +445,8 @@ class SessionView:
                 return [NoteBlock(text=text, level=level)]
             case ErrorRaised(message=message):
                 return [NoteBlock(text=message, level="error")]
+            case AsideAnswered():
+                return [NoteBlock(text=aside_text(event))]
             case TurnParked(detail=detail):
                 return [NoteBlock(text=detail, level="warning")]
             case SessionRestarted(reason=reason) if reason == GONE_ON_BY_USER:

@@ -68,6 +68,11 @@ export interface AnswerBody {
   save?: boolean;
   answer?: string | null;
 }
+/** A question beside the line. */
+export interface AsideBody {
+  input_id?: string | null;
+  content: string;
+}
 /** A client of a session; send its id in the header `Weft-Client`. */
 export interface AttachedClient {
   client: string;
@@ -2353,6 +2358,8 @@ export interface Operations {
   cancel_wait: { path: { id: string; wait: string }; body?: ChangeBody; answer: boolean };
   /** Send a prompt to a session at a time, once or again and again. */
   schedule: { path: { id: string }; body: LaterBody; answer: SessionWait };
+  /** Ask a side question; it is in no later request. */
+  ask_aside: { path: { id: string }; body: AsideBody; answer: Answer };
   /** The goal of a session, and what its checks came to; null without one. */
   goal: { path: { id: string }; answer: Goal | null };
   /** Work turn after turn until a check passes, or a judge says so. */
@@ -2672,6 +2679,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   wait_for: ["POST", "/api/sessions/{id}/waits"],
   cancel_wait: ["DELETE", "/api/sessions/{id}/waits/{wait}"],
   schedule: ["POST", "/api/sessions/{id}/schedules"],
+  ask_aside: ["POST", "/api/sessions/{id}/aside"],
   goal: ["GET", "/api/sessions/{id}/goal"],
   set_goal: ["PUT", "/api/sessions/{id}/goal"],
   clear_goal: ["DELETE", "/api/sessions/{id}/goal"],

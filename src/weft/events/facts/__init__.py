@@ -26,6 +26,7 @@ from weft.events.facts.agents import (
     PlanDecided,
     PlanEdited,
 )
+from weft.events.facts.asides import AsideAnswered
 from weft.events.facts.context import (
     BoundaryChanged,
     Compacted,
@@ -121,6 +122,7 @@ from weft.events.facts.waits import TurnWaiting, TurnWoken, WaitSubject
 __all__ = [
     "ArchitectPlan",
     "ArchitectStep",
+    "AsideAnswered",
     "BoundaryChanged",
     "BranchFailed",
     "BranchSlot",
@@ -268,6 +270,7 @@ Fact: TypeAlias = (
     | GoalEnded
     | TurnFinished
     | TurnParked
+    | AsideAnswered
     | PermissionRequest
     | PermissionResolved
     | QuestionAsked

@@ -127,6 +127,8 @@ class ModelCallStarted(FactBase, frozen=True, tag="model_call_started"):
     """Estimated length of the prompt; 0 where the ledger has it."""
     digest: str = ""
     """SHA-256 of the request in its neutral form; empty in logs of before this was recorded."""
+    exact: str = ""
+    """The purpose where `purpose` has no word for it; open, so that later words do no damage."""
 
 
 class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
@@ -138,6 +140,8 @@ class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
     estimated: bool = False
     turn_id: TurnId | None = None
     node: NodeId | None = None
+    exact: str = ""
+    """As in `ModelCallStarted`."""
     request_estimate: int = 0
     """Tokens that the request was estimated at before the vendor counted it; 0 where that is not on
     record.
