@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         UserBlock,
         ViewBlock,
     )
-    from weft.view.crash_offer import coming_back_text
     from weft.view.difference_text import difference_rows, difference_summary
     from weft.view.goal_line import GOAL_PAUSES, GoalRow, goal_row
     from weft.view.goal_text import GOAL_ENDS, checked_text, goal_note
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
         verb_of,
     )
     from weft.view.session_view import SessionView, take_task_event
+    from weft.view.session_words import coming_back_text
     from weft.view.snapshot import (
         ChildInfo,
         ContextZone,
@@ -190,7 +190,7 @@ _HOMES = {
     "receipt_note": "receipt_text",
     "receipt_rows": "receipt_text",
     "receipt_summary": "receipt_text",
-    "coming_back_text": "crash_offer",
+    "coming_back_text": "session_words",
     "difference_rows": "difference_text",
     "difference_summary": "difference_text",
     "file_rows": "rewind_text",

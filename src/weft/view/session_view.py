@@ -68,7 +68,6 @@ from weft.events import (
 from weft.ids import CallUid
 from weft.messages import NOTHING_USED, Node, ToolCall, ToolResult, Usage
 from weft.state import GONE_ON_BY_USER
-from weft.view.aside_text import aside_text
 from weft.view.blocks import (
     AgentEnd,
     AnswerBlock,
@@ -101,6 +100,7 @@ from weft.view.live_area import (
 from weft.view.markdown import finished_length
 from weft.view.plan_steps import step_note
 from weft.view.sentences import SUCCESSFUL, call_in_progress, finish_sentence
+from weft.view.session_words import aside_text
 from weft.view.turn_counts import TurnCounts, finish_note
 
 _TARGET = re.compile(r'"(?:path|command|pattern|description)"\s*:\s*"((?:[^"\\]|\\.)+)"')
