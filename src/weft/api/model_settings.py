@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.api.handle import SessionBase, path_of
-from weft.api.model_query import Answer
 from weft.api.reports import CompactionReport
 from weft.errors import (
     UsageError,
@@ -23,6 +22,9 @@ from weft.session import (
     UndoCompaction,
 )
 from weft.state import EditBoundary
+
+if TYPE_CHECKING:
+    from weft.api.model_query import Answer
 
 
 class SettingsCalls(SessionBase):
