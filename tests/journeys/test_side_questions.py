@@ -53,7 +53,7 @@ async def test_an_answer_beside_the_line_is_in_no_later_request_and_its_cost_cou
         assert said(model.requests[-1]) == said(plain.requests[-1])
         assert model.requests[-1].system == model.requests[0].system
         [aside] = await facts(session, AsideAnswered)
-        assert (aside.answer, aside.question[0].text) == ("It is 42.", "what is it?")
+        assert (aside.answer, aside.question) == ("It is 42.", (Text(text="what is it?"),))
         answered = [each.node.id for each in await facts(session, NewMessage)][1]
         assert aside.node == answered
         used = [each for each in await facts(session, UsageRecorded) if each.exact == "aside"]
