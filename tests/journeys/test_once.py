@@ -197,7 +197,6 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "net_changes",
             "read_file",
             "summarize",
-            "ask_aside",
             "todos",
             "touched_files",
         ),

@@ -157,3 +157,13 @@ async def test_a_side_question_that_a_crash_cut_off_is_counted(world: World) -> 
 async def _asked(session: Session) -> None:
     with contextlib.suppress(Exception):
         await session.ask_aside("what is it?")
+
+
+async def test_a_repeated_side_question_is_not_paid_for_again(world: World) -> None:
+    async with world.open(ScriptedModel(["One.", ASIDE])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("first")
+        first = await session.ask_aside("what is it?", input_id="inp_1")
+        spent = (await session.usage()).total.total_tokens
+        assert (await session.ask_aside("what is it?", input_id="inp_1")).text == first.text
+        assert (await session.usage()).total.total_tokens == spent

@@ -88,7 +88,7 @@ class SettingsCalls(SessionBase):
 
         return await write_handover(self)
 
-    async def ask_aside(self, content: Content) -> Answer:
+    async def ask_aside(self, content: Content, *, input_id: str | None = None) -> Answer:
         """Ask the model from this place in the tree, also while a turn runs: answered in text from
         what it has read so far, and in no later request.  Its cost counts.
 
@@ -99,7 +99,7 @@ class SettingsCalls(SessionBase):
         """
         from weft.api.unattended.side_question import ask_aside  # few ask
 
-        return await ask_aside(self, content)
+        return await ask_aside(self, content, input_id)
 
     async def summarize_branch(self, node: str, *, input_id: str | None = None) -> str:
         """Bring what was learned on the line that ends at `node` to the present one, where the

@@ -387,8 +387,10 @@ class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
     """The purpose where `purpose` has no word for it."""
 
 
-class RecordUsage(Command[None], frozen=True, tag="record_usage"):
-    """Enter what a model call beside the session used into its ledger."""
+class RecordUsage(Command[str | None], frozen=True, tag="record_usage"):
+    """Enter what a model call beside the session used into its ledger; answers what a side question
+    was answered.
+    """
 
     usage: Usage
     model: str
@@ -621,4 +623,7 @@ def digest(command: Command[Any]) -> str:
         plain = msgspec.structs.replace(plain, turn_id=None)
     if isinstance(plain, BringOver):
         plain = msgspec.structs.replace(plain, text="")
+    if isinstance(plain, RecordUsage) and plain.aside is not None:
+        asked = AsideAnswered(call=NodeId(""), question=plain.aside.question)
+        plain = RecordUsage(usage=Usage(), model="", aside=asked)
     return sha256(msgspec.json.encode(plain)).hexdigest()

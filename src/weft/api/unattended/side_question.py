@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import anyio
+import msgspec
 
 from weft.api.handle import SessionBase
 from weft.api.model_query import Answer, CountedUsage, answer_to
@@ -30,10 +31,10 @@ from weft.errors import SessionError, UsageError, WeftError
 from weft.events import AsideAnswered
 from weft.ids import NodeId
 from weft.loop import compacted_message
-from weft.messages import ChatMessage, Content, Message, Part, Text, as_parts, clean_text
+from weft.messages import ChatMessage, Content, Message, Part, Text, Usage, as_parts, clean_text
 from weft.providers import ModelRequest, ToolSpec
 from weft.runtime.session_host import SessionHost
-from weft.session import BeginCall, RecordUsage, SessionPort
+from weft.session import BeginCall, RecordUsage, SessionPort, digest
 from weft.session.log.stored_line import load_clearing, load_compaction, load_nodes
 from weft.state import SessionState
 
@@ -45,7 +46,7 @@ NO_TOOLS: Final = (
 )
 
 
-async def ask_aside(session: SessionBase, content: Content) -> Answer:
+async def ask_aside(session: SessionBase, content: Content, input_id: str | None) -> Answer:
     """`Session.ask_aside`."""
     question = _question(content)
     port = await session._port()
@@ -54,6 +55,12 @@ async def ask_aside(session: SessionBase, content: Content) -> Answer:
     state, host = port.state, session._host
     if state.tree.head is None:
         raise UsageError("there is nothing to ask about: the session is empty")
+    told = AsideAnswered(call=NodeId(""), question=question, model=state.settings.model)
+    wanted = RecordUsage(usage=Usage(), model="", aside=told, **session._by(input_id))
+    # Before the model is asked: a repeat must not pay for a second answer.
+    was_done, text = state.inputs.earlier_answer(wanted.input_id, digest(wanted))
+    if was_done:
+        return Answer(text=str(text), model=state.settings.model)
     model = host.model(state.settings.model)
     check_budget(session, state, state.settings.model)
     request, place = await _request(port, host, state, question)
@@ -78,16 +85,11 @@ async def ask_aside(session: SessionBase, content: Content) -> Answer:
             raise SessionError(_no_answer(answer))
     except BaseException:
         with anyio.CancelScope(shield=True), anyio.move_on_after(RECORD_SECONDS):
-            await _record(session, state.settings.model, call, counted, None)
+            await _record(session, call, counted, RecordUsage(usage=Usage(), model=told.model))
         raise
-    told = AsideAnswered(
-        call=call,
-        node=place,
-        question=question,
-        answer=clean_text(answer.text),
-        model=state.settings.model,
-    )
-    await _record(session, state.settings.model, call, counted, told)
+    told = msgspec.structs.replace(told, call=call, node=place, answer=clean_text(answer.text))
+    used = msgspec.structs.replace(wanted, model=told.model, aside=told)
+    await _record(session, call, counted, used)
     return answer
 
 
@@ -107,25 +109,20 @@ def _no_answer(answer: Answer) -> str:
 
 
 async def _record(
-    session: SessionBase,
-    model: str,
-    call: NodeId,
-    counted: CountedUsage,
-    told: AsideAnswered | None,
+    session: SessionBase, call: NodeId, counted: CountedUsage, used: RecordUsage
 ) -> None:
-    used = RecordUsage(
+    whole = msgspec.structs.replace(
+        used,
         usage=counted.usage,
-        model=model,
         purpose="summary",
         exact=ASIDE,
         call=call,
         estimated=counted.is_estimated,
-        aside=told,
     )
     try:
-        await session._call(used)
+        await session._call(whole)
     except WeftError:
-        if told is not None:
+        if used.aside is not None:
             raise
 
 

@@ -83,7 +83,8 @@ def _record_usage(command: RecordUsage) -> DecidedCommand:
         exact=command.exact,
     )
     told = () if command.aside is None else (command.aside,)
-    return DecidedCommand(facts=(used, *told))
+    answer = None if command.aside is None else command.aside.answer
+    return DecidedCommand(facts=(used, *told), answer=answer)
 
 
 def _stop_background(command: StopBackground, state: SessionState) -> DecidedCommand:
