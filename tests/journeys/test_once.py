@@ -47,6 +47,10 @@ ONCE: dict[str, tuple[Call, Call]] = {
         lambda s, i: s.set_thinking_level("high", input_id=i),
         lambda s, i: s.set_thinking_level("low", input_id=i),
     ),
+    "set_resume": (
+        lambda s, i: s.set_resume("auto", input_id=i),
+        lambda s, i: s.set_resume("never", input_id=i),
+    ),
     "set_permission_mode": (
         lambda s, i: s.set_permission_mode("plan", input_id=i),
         lambda s, i: s.set_permission_mode("default", input_id=i),
@@ -184,6 +188,7 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "files_at",
             "open_at",
             "goal",
+            "coming_back",
             "differences",
             "receipts",
             "request",

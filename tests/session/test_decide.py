@@ -13,6 +13,7 @@ from weft.events import (
     InputQueued,
     NewMessage,
     PermissionResolved,
+    SessionRestarted,
     SystemNote,
     TurnStarted,
 )
@@ -21,6 +22,7 @@ from weft.messages import Image, Text
 from weft.session import AddNote, ContinueTurn, RespondToPermission, SendPrompt
 from weft.session.commands import checked, digest
 from weft.session.decide import DecisionContext, decide
+from weft.state import GONE_ON_BY_USER
 
 IDLE = DecisionContext(now=1.0, running=False)
 BUSY = DecisionContext(now=1.0, running=True)
@@ -61,10 +63,10 @@ def test_steering_that_waits_goes_before_the_next_prompt() -> None:
     assert said == ["steer", "hi"]
 
 
-def test_going_on_with_an_open_turn_appends_nothing_of_its_own() -> None:
+def test_going_on_with_an_open_turn_says_that_the_user_wants_it_and_nothing_else() -> None:
     scene = TurnScene().prompt("hi")
     plan = decide(ContinueTurn(), scene.state, IDLE)
-    assert (plan.facts, plan.then) == ((), "start_turn")
+    assert (plan.facts, plan.then) == ((SessionRestarted(reason=GONE_ON_BY_USER),), "go_on")
     with pytest.raises(SessionBusy):
         decide(ContinueTurn(), scene.state, BUSY)
     with pytest.raises(UsageError, match="nothing to continue"):

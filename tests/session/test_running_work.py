@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.idle_loop import all_tasks_blocked
 from weft.actors import Mailbox, Supervisor
+from weft.events import FinishReason
 from weft.ids import SessionId, TurnId
 from weft.loop import Commit
 from weft.session.commands import RecallQueues
@@ -25,6 +26,7 @@ class BrokenWork:
         self.turn_id = TurnId("t")
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
+        self.ends_as: FinishReason = "aborted"
         self.is_suspended = False
         self.is_compaction = False
         self.stops_after_step = False

@@ -18,6 +18,7 @@ from weft.events import (
     AnyFact,
     ArchitectPlan,
     ArchitectStep,
+    AsideAnswered,
     BoundaryChanged,
     BranchesEnded,
     BranchesStarted,
@@ -91,6 +92,7 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
@@ -653,6 +655,8 @@ _DATA: tuple[dict[str, Any], ...] = (
 )
 """What results say of commands in the background."""
 _MENTIONS: tuple[Fact, ...] = (
+    TurnParked(turn_id=TurnId("t"), restarts=3),
+    AsideAnswered(call=NodeId("c"), answer="a"),
     TurnWaiting(wait_id=WaitId("w"), turn_id=TurnId("t"), on=WaitSubject(kind="time")),
     TurnWoken(wait_id=WaitId("w"), turn_id=TurnId("t"), by="time"),
     InputScheduled(schedule_id=ScheduleId("s"), due=9.0, parts=(Text(text="look"),), every=5.0),

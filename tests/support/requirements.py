@@ -89,6 +89,8 @@ ROWS: dict[str, Requirement] = {
     "reason:submitted": Requirement("The structured result was handed in.", "api 1"),
     "reason:aborted": Requirement("The user or a program stopped the turn.", "api 1"),
     "reason:max_turns": Requirement("The limit of answers was reached.", "api 1"),
+    "reason:max_time": Requirement("The time of one turn is over, also in a command.", "api 1"),
+    "reason:max_tool_calls": Requirement("A call was beyond the limit of one turn.", "api 1"),
     "reason:max_budget": Requirement(
         "The budget is used up, or cannot be kept because the price is unknown.", "api 1"
     ),
@@ -439,6 +441,15 @@ ROWS: dict[str, Requirement] = {
     "session:differences": Requirement(
         "Every file that is not what the log tells of, and whose change it is.", "signature 1"
     ),
+    "session:ask_aside": Requirement(
+        "A side question: in no later request, counted, also in mid-turn.", "signature 9"
+    ),
+    "session:coming_back": Requirement(
+        "What goes on after a crash, how often it did, and what that costs at most.", "signature 9"
+    ),
+    "session:set_resume": Requirement(
+        "What goes on after a crash is the user's choice: ask, auto or never.", "signature 9"
+    ),
     "session:receipts": Requirement(
         "Each claim of an answer beside what was run: green, grey or amber.", "signature 6"
     ),
@@ -611,6 +622,8 @@ FACTS = (
     "PermissionResolved",
     "QuestionAsked",
     "QuestionAnswered",
+    "TurnParked",
+    "AsideAnswered",
     "TurnFinished",
     "Compacted",
     "ResultsCleared",
@@ -673,13 +686,17 @@ _WOVEN = {
 """Kinds that only text trees make; their own tests show them."""
 _RELAYED = {"RequestOffered"}
 """Kinds that only the wire has; the tests of the relay show them."""
+_PARKED = {"TurnParked", "AsideAnswered"}
+"""Kinds of a process that dies again and again, and of side questions; they have their own tests.
+"""
 _HOSTED = {"SessionHosted", "WorkspaceSaved"}
 """Kinds that only a host of a cluster writes; the tests of hosted sessions show them."""
 
 TOUR_EVENTS = tuple(
     f"event:{kind}"
     for kind in (*FACTS, *LIVE)
-    if kind not in (*_LATER, *_PLANNED, *_WOVEN, *_RELAYED, *_HOSTED) and not kind.startswith("Fan")
+    if kind not in (*_LATER, *_PLANNED, *_WOVEN, *_RELAYED, *_PARKED, *_HOSTED)
+    and not kind.startswith("Fan")
 )
 """The kinds that a tour through a session must show."""
 

@@ -111,6 +111,7 @@ class ArchitectRun(SessionWork):
         self.turn_id = turn_id
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
+        self.ends_as: FinishReason = "aborted"
         self.is_suspended = False
         self.is_compaction = False
         self.stops_after_step = False
@@ -166,6 +167,7 @@ class ArchitectRun(SessionWork):
         """The facts that end the turn where it stands."""
         if self._planner is not None:
             self._planner.abort_reason = self.abort_reason
+            self._planner.ends_as = self.ends_as
             return self._planner.settled(state)
         reason = self.abort_reason or "the turn was stopped"
         stop_check = stopped(self._checks, self._pending, self._is_check)
@@ -174,7 +176,7 @@ class ArchitectRun(SessionWork):
             return [
                 *settle_open_calls(state, noted, by="abort", reason=reason),
                 *stop_check(state, noted),
-                self._finished(state, "aborted", self.abort_reason),
+                self._finished(state, self.ends_as, self.abort_reason),
             ]
 
         return self._pending.take(state, more, drop_draft=True)

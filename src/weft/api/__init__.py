@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.permissions.rule_simulation import RuleSimulation
     from weft.api.permissions.standing_rules import PermissionExplanation, StandingRule
     from weft.api.reports import CompactionReport
+    from weft.api.unattended.coming_back import ComingBack
     from weft.api.unattended.goals import Goal, GoalRound
     from weft.api.unattended.waits import SessionWait
     from weft.decisions.pulse import PulseReport
@@ -72,6 +73,7 @@ __all__ = [
     "BackgroundWork",
     "Branch",
     "ChildInfo",
+    "ComingBack",
     "CompactionReport",
     "ContextZone",
     "DailyUsage",
@@ -168,6 +170,7 @@ _HOMES = {
     "FanCandidate": "weft.api.fan.handle",
     "FanSummary": "weft.api.fan",
     "FileComparison": "weft.api.branch_files",
+    "ComingBack": "weft.api.unattended.coming_back",
     "FileDifference": "weft.api.file_changes",
     "FileWeave": "weft.api.branch_files",
     "HunkOutcome": "weft.api.file_changes",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up t
     from weft.api.evidence.session_bisection import AskCopies
     from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
+    from weft.api.unattended.coming_back import ComingBack
     from weft.evidence import BisectCheck, Bisection, Receipt
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
@@ -158,6 +159,14 @@ class InspectionCalls(SessionBase):
         async with self._host.registry.reading(self.id) as store:
             files = self._host.services.workspaces.file_history(project, store)
             return await differences(state, store, files)
+
+    async def coming_back(self) -> ComingBack:
+        """How the session stands to a turn that a crash has cut off: whether one is open, what the
+        user has chosen for it, and what its next model call costs at most.
+        """
+        from weft.api.unattended.coming_back import coming_back  # few look
+
+        return await coming_back(await self._port(), self._host)
 
     async def receipts(self, turn: str | int | None = None) -> tuple[Receipt, ...]:
         """What the answer of a turn claims, beside what is on record: one receipt for each claim

@@ -110,7 +110,7 @@ class SessionManager:
         permission_mode: str | None = None,
         store: StoreArgument | None = None,
         messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
-        resume: Literal["ask", "auto"] = "ask",
+        resume: Literal["ask", "auto", "never"] | None = None,
         parent: CallOrigin | None = None,
         asking: Literal["wait", "no"] = "wait",
         **settings: Unpack[SessionDefaults],
@@ -118,8 +118,11 @@ class SessionManager:
         """Start a new session, resume a stored one, or return the running one.
 
         `auto_approve` answers every ask with yes; deny rules still hold.  `messages` seeds a new
-        session with a conversation.  With `resume="auto"` a turn that was interrupted goes on at
-        once.
+        session with a conversation.
+
+        `resume` says what happens to a turn that a crash cuts off, from now on: `ask` (it waits for
+        the user), `auto` (it goes on by itself, and here at once) or `never`.  None leaves what the
+        session has; a new one has what the settings say.
 
         `store` is where the session is kept if not with the others of this app: what `weft.open`
         takes.  Its children and forks are kept there too.  To resume it name the store again,

@@ -127,6 +127,12 @@ async def ask(text: str, *, model: Model, system: str, counted: CountedUsage) ->
     return await _Asking(model, question, _silent, counted).answer()
 
 
+async def answer_to(request: ModelRequest, *, model: Model, counted: CountedUsage) -> Answer:
+    """The answer to a whole request; `counted` as in `ask`."""
+    question = _Question(request=request, shape=None, limits=TurnLimits())
+    return await _Asking(model, question, _silent, counted).answer()
+
+
 def stream(
     prompt: Content,
     *,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.api.handle import SessionBase, path_of
 from weft.api.reports import CompactionReport
 from weft.errors import (
     UsageError,
 )
+from weft.messages import Content
 from weft.project.skills import SkillFile
 from weft.session import (
     ClearBoundary,
@@ -21,6 +22,9 @@ from weft.session import (
     UndoCompaction,
 )
 from weft.state import EditBoundary
+
+if TYPE_CHECKING:
+    from weft.api.model_query import Answer
 
 
 class SettingsCalls(SessionBase):
@@ -51,6 +55,12 @@ class SettingsCalls(SessionBase):
         """`normal` or `architect`."""
         return (await self._port()).state.settings.mode
 
+    async def set_resume(self, choice: str, *, input_id: str | None = None) -> None:
+        """What happens to a turn that a crash cuts off: `ask`, `auto` (it goes on by itself, three
+        times within an hour at most) or `never`.
+        """
+        await self._set("resume", choice, input_id)
+
     async def set_permission_mode(self, mode: str, *, input_id: str | None = None) -> None:
         """plan, default, accept_edits, auto or bypass."""
         await self._set("permission_mode", mode, input_id)
@@ -77,6 +87,19 @@ class SettingsCalls(SessionBase):
         )
 
         return await write_handover(self)
+
+    async def ask_aside(self, content: Content, *, input_id: str | None = None) -> Answer:
+        """Ask the model from this place in the tree, also while a turn runs: answered in text from
+        what it has read so far, and in no later request.  Its cost counts.
+
+        Raises:
+            SessionError: it gave no answer, the budget is used up, or another process has the
+                session.
+            UsageError: the question, or the session, is empty.
+        """
+        from weft.api.unattended.side_question import ask_aside  # few ask
+
+        return await ask_aside(self, content, input_id)
 
     async def summarize_branch(self, node: str, *, input_id: str | None = None) -> str:
         """Bring what was learned on the line that ends at `node` to the present one, where the

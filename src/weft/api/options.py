@@ -27,6 +27,10 @@ class MessageOptions(TypedDict, total=False):
     tools: ToolSelection | None
     max_turns: int | None
     """Model calls of the turn."""
+    max_seconds: float | None
+    """How long the turn may work; sleep and open questions do not count."""
+    max_tool_calls: int | None
+    """Tool calls of the turn."""
     max_budget_usd: float | None
     max_tokens: int | None
     """Tokens of the session in all, input and output."""
@@ -54,6 +58,8 @@ class SessionDefaults(TypedDict, total=False):
     """What a new session sets for all its messages."""
 
     max_turns: int | None
+    max_seconds: float | None
+    max_tool_calls: int | None
     thinking: ThinkingLevel | None
     budget: Mapping[str, float] | None
     """`max_budget_usd` and `max_tokens`."""
@@ -79,7 +85,7 @@ class StartOptions(SessionDefaults, total=False):
     permission_mode: str | None
     store: StoreArgument | None
     messages: Sequence[Mapping[str, Any] | HistoryMessage] | None
-    resume: Literal["ask", "auto"]
+    resume: Literal["ask", "auto", "never"] | None
     asking: Literal["wait", "no"]
 
 

@@ -24,6 +24,7 @@ from weft.providers import Model
 from weft.runtime.session_host import CheckedStart, SessionHost
 from weft.runtime.tool_table import tool_table
 from weft.session import SessionPort
+from weft.session.decide.prompts import RESUME_CHOICES
 from weft.store.location import StoreArgument
 from weft.thinking_levels import level_note, thinking_level
 from weft.tools import Tool
@@ -43,7 +44,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     permission_mode: str | None = None
     store: StoreArgument | None = None
     messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None
-    resume: Literal["ask", "auto"] = "ask"
+    resume: Literal["ask", "auto", "never"] | None = None
     parent: CallOrigin | None = None
     asking: Literal["wait", "no"] = "wait"
 
@@ -62,6 +63,10 @@ def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults
     if request.permission_mode is not None and request.permission_mode not in MODES:
         raise UsageError(
             f"no permission mode {request.permission_mode!r}; there are {', '.join(MODES)}"
+        )
+    if request.resume not in (None, *RESUME_CHOICES):
+        raise UsageError(
+            f"no way to resume {request.resume!r:.60}; there are {', '.join(RESUME_CHOICES)}"
         )
     refuse_unknown(defaults, StartOptions, "start_session")
     table, tool_names = tool_table(request.tools)
@@ -87,7 +92,7 @@ def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults
         asking="yes" if request.auto_approve else request.asking,
         model=named,
         permission_mode=request.permission_mode,
-        continues=request.resume == "auto",
+        resume=request.resume,
     )
 
 
@@ -112,6 +117,7 @@ def _first_facts(
             tools=tools,
             system_prompt=clean_text(request.system_prompt) if request.system_prompt else None,
             permission_mode=request.permission_mode or config.get("permissions.mode"),
+            resume=_resume(request.resume or config.get("session.resume")),
             auto_title=request.title is None,
         ),
         parent=request.parent,
@@ -161,6 +167,10 @@ def _stored_settings(given: Mapping[str, Any], **named: Any) -> dict[str, Any]:
     if kept.get("thinking") == "default":
         del kept["thinking"]
     return {name: value for name, value in kept.items() if value not in (None, "", False)}
+
+
+def _resume(choice: str) -> str | None:
+    return None if choice == "ask" else choice
 
 
 def _title(given: str | None, now: float) -> str:

@@ -71,7 +71,7 @@ class AppLoomHost(LoomHost):
                 asking="wait",
                 model=None,
                 permission_mode=None,
-                continues=False,
+                resume=None,
             )
         )
 

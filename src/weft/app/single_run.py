@@ -31,6 +31,8 @@ async def run(
     cwd: str | os.PathLike[str] = ".",
     permission_mode: str = "default",
     max_turns: int | None = None,
+    max_seconds: float | None = None,
+    max_tool_calls: int | None = None,
     max_budget_usd: float | None = None,
     schema: Any = None,
     system_prompt: str | None = None,
@@ -44,7 +46,13 @@ async def run(
     in `Result.deliverable`.  `on_event` is called with every event; if it fails, that is logged and
     the run goes on.
     """
-    options = {"max_turns": max_turns, "max_budget_usd": max_budget_usd, "schema": schema}
+    options = {
+        "max_turns": max_turns,
+        "max_seconds": max_seconds,
+        "max_tool_calls": max_tool_calls,
+        "max_budget_usd": max_budget_usd,
+        "schema": schema,
+    }
     async with open_app(cwd, store if store is not None else "memory") as app:
         session = await app.sessions.start_session(
             model=model,

@@ -56,6 +56,7 @@ _MODULES = {
     "goal": "weft.cli.unattended.goal_command",
     "at": "weft.cli.unattended.later_commands",
     "waits": "weft.cli.unattended.later_commands",
+    "btw": "weft.cli.unattended.side_question",
     "queue": "weft.cli.operate.session_control",
     "stop": "weft.cli.operate.session_control",
     "store": "weft.cli.operate.store_command",

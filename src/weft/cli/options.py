@@ -190,6 +190,15 @@ RUN: tuple[OptionSection, ...] = (
                 ("--max-turns",), "Maximum number of model answers in one turn.", "whole", "N"
             ),
             CommandOption(
+                ("--max-time",),
+                "Maximum time of work in one turn, also in a command: 90s, 30m, 2h.",
+                "text",
+                "TIME",
+            ),
+            CommandOption(
+                ("--max-tool-calls",), "Maximum number of tool calls in one turn.", "whole", "N"
+            ),
+            CommandOption(
                 ("--max-budget-usd",),
                 "Maximum cost of the session, in US dollars.",
                 "number",
@@ -1183,6 +1192,13 @@ VERBS: tuple[CommandSpec, ...] = (
             "weft at 17:00 'run the tests and fix what fails'",
             "weft at +10m --every 1h 'look for new issues'",
         ),
+    ),
+    CommandSpec(
+        "btw",
+        "Ask a session a side question: answered from where it is, in none of its later requests",
+        "SESSION QUESTION",
+        (JSON,),
+        examples=("weft btw ses_06b3 'which file was that in?'",),
     ),
     CommandSpec(
         "waits",

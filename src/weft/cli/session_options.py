@@ -192,6 +192,8 @@ def session_options_of(arguments: ParsedArguments, *, headless: bool) -> Session
     model, effort = model_and_effort(arguments.text("model"))
     limits = {
         "max_turns": arguments.whole("max_turns"),
+        "max_seconds": _seconds(arguments.text("max_time")),
+        "max_tool_calls": arguments.whole("max_tool_calls"),
         "max_budget_usd": arguments.number("max_budget_usd"),
         "max_tokens": arguments.whole("max_tokens"),
         "plan_model": arguments.text("plan_model"),
@@ -210,6 +212,15 @@ def session_options_of(arguments: ParsedArguments, *, headless: bool) -> Session
         architect=arguments.flag("architect") or bool(limits["plan_model"] or limits["edit_model"]),
         limits={name: limit for name, limit in limits.items() if limit is not None},
     )
+
+
+def _seconds(given: str | None) -> float | None:
+    """The length of time of `--max-time`."""
+    if given is None:
+        return None
+    from weft.api.unattended.times import duration_of  # few runs are limited so
+
+    return duration_of(given)
 
 
 async def options_of_agent(

@@ -399,6 +399,27 @@ KEYS: dict[str, SettingKey] = {
         about="Maximum number of model answers in one turn.",
         safe=True,
     ),
+    "session.max_seconds": SettingKey(
+        kind=Annotated[float, Meta(ge=0)],
+        default=0.0,
+        about="Maximum seconds of work in one turn, also in the middle of a command; 0 is no "
+        "limit. While it waits, or a question to you is open, no time is counted.",
+        safe=True,
+    ),
+    "session.max_tool_calls": SettingKey(
+        kind=Annotated[int, Meta(ge=0)],
+        default=0,
+        about="Maximum number of tool calls in one turn; 0 is no limit. A call beyond it is not "
+        "run, and ends the turn.",
+        safe=True,
+    ),
+    "session.resume": SettingKey(
+        kind=Literal["ask", "auto", "never"],
+        default="ask",
+        about="What happens to a turn of a new session that a crash cuts off: it waits for your "
+        "yes (ask), goes on by itself, three times within an hour at most (auto), or is given up "
+        "(never).",
+    ),
     "compaction.soft": SettingKey(
         kind=Annotated[float, Meta(gt=0, le=1)],
         default=0.7,

@@ -25,6 +25,7 @@ from weft.events import (
     Compacted,
     Fact,
     FactBase,
+    FinishReason,
     PermissionResolved,
     QuestionAnswered,
     Signal,
@@ -128,6 +129,8 @@ class SessionWork(Protocol):
     scope: anyio.CancelScope
     """Cancelling it aborts the work, or suspends it."""
     abort_reason: str
+    ends_as: FinishReason
+    """The word for its end where it is aborted: by the user, or by a limit."""
     is_suspended: bool
     """Set before `scope` is cancelled when the program closes: a turn stays open then, to go on."""
     is_compaction: bool
@@ -333,6 +336,10 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_turns: Annotated[int, Meta(ge=1)] = 100
     """Maximum number of model answers in one turn."""
+    max_seconds: Annotated[float, Meta(gt=0)] | None = None
+    """How long one turn may work; sleep and open questions do not count."""
+    max_tool_calls: Annotated[int, Meta(ge=1)] | None = None
+    """Maximum number of tool calls in one turn."""
     max_budget_usd: Annotated[float, Meta(gt=0)] | None = None
     """Money for the session."""
     max_tokens: Annotated[int, Meta(gt=0)] | None = None

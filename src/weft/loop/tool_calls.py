@@ -185,6 +185,11 @@ class ToolCallBatch:
                 status="invalid",
             )
 
+    def leave(self, calls: Sequence[ToolCall], why: str) -> None:
+        """Settle calls that are not run."""
+        for call in calls:
+            self._refuse(call, why, status="aborted")
+
     def _tool(self, name: str) -> Tool | None:
         tools = self._env.tools
         if (tool := tools.get(name)) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from weft.events import FinishReason
+from weft.events import Fact, FinishReason, NewMessage
 from weft.ids import CallUid
 from weft.loop.base import ToolCallEnvironment
 from weft.loop.pending_facts import PendingFacts
@@ -16,6 +16,7 @@ from weft.loop.tool_calls import ToolCallBatch
 from weft.loop.turn_line import TurnLine
 from weft.messages import Node, ToolCall, ToolResult
 from weft.sha256 import sha256
+from weft.state import SessionState
 
 NO_PROGRESS = (
     "You have made the same calls with the same results several times. "
@@ -66,6 +67,8 @@ class ToolRounds:
         """What was wrong with the last of them."""
         self.halted = ""
         """Why a hook wants the turn to end; empty when none does."""
+        self.beyond = ""
+        """The limit that calls were beyond, and so not run; empty when none were."""
 
     @property
     def is_stuck(self) -> bool:
@@ -79,13 +82,17 @@ class ToolRounds:
         calls: tuple[ToolCall, ...],
         *,
         was_cut: bool = False,
+        submit: str = "",
     ) -> None:
         """Settle calls of an answer; the results are noted, and in the line.
 
-        `was_cut`: the output limit fell into the last of them.
+        `was_cut`: the output limit fell into the last of them.  Calls of the tool `submit`
+        are not counted.
         """
         batch = ToolCallBatch(environment, self._pending, node.id)
-        await batch.run(calls)
+        over = self._over(environment, node, submit)
+        await batch.run(tuple(call for call in calls if call.call_uid not in over))
+        batch.leave([call for call in calls if call.call_uid in over], f"Not run: {self.beyond}.")
         await _save_files(environment, self._pending)
         self._line.take_results(node, batch.results)
         self.mistakes = 0 if batch.ran else self.mistakes + 1
@@ -95,6 +102,21 @@ class ToolRounds:
         self.halted = self.halted or batch.halted
         if self._watch.should_nudge(calls, batch.results):
             self._pending.nudge(NO_PROGRESS)
+
+    def _over(
+        self, environment: ToolCallEnvironment, node: Node, submit: str
+    ) -> frozenset[CallUid]:
+        """Those of an answer's calls that are beyond the limit of the turn."""
+        limit = environment.limits.max_tool_calls
+        if limit is None:
+            return frozenset()
+        made = _calls_before(environment.journal.state, self._pending.facts, node)
+        counted = [call.call_uid for call in node.calls if call.name != submit]
+        over = frozenset(counted[max(0, limit - made) :])
+        if over:
+            most = "1 tool call" if limit == 1 else f"{limit} tool calls"
+            self.beyond = f"the limit of {most} in one turn is reached"
+        return over
 
     def count_mistake(self, nudge: str, mistake: FinishReason = "mistakes") -> None:
         """An answer without calls could not be acted on; `nudge` says to the model what to do."""
@@ -108,6 +130,13 @@ async def _save_files(environment: ToolCallEnvironment, pending: PendingFacts) -
     snapshots, state = environment.snapshots, environment.journal.state
     if snapshots is not None and snapshots.saves and state.files.had_effect:
         pending.note_commit(await snapshots.saved(state, pending.facts))
+
+
+def _calls_before(state: SessionState, noted: Sequence[Fact], node: Node) -> int:
+    """Tool calls of the turn's answers before `node`; those included that are only noted."""
+    done = state.turn.open.calls if state.turn.open is not None else 0
+    new = (fact.node for fact in noted if isinstance(fact, NewMessage))
+    return done + sum(len(each.calls) for each in new if not each.is_partial) - len(node.calls)
 
 
 def _fingerprint(calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult]) -> bytes:

@@ -41,7 +41,7 @@ from weft.loop.tool_rounds import ToolRounds
 from weft.loop.turn_end import TurnEnding, answers_given
 from weft.loop.turn_facts import answer_at_tip, settle_open_calls, tip_after
 from weft.loop.turn_line import TurnLine
-from weft.messages import Node
+from weft.messages import Node, ToolCall
 from weft.state import SessionState
 
 if TYPE_CHECKING:  # few runs ask for a structured result
@@ -71,6 +71,7 @@ class Turn:
         self.scope = anyio.CancelScope()
         """Cancelling it aborts the turn, or suspends it."""
         self.abort_reason = ""
+        self.ends_as: FinishReason = "aborted"
         self.is_suspended = False
         self.is_compaction = False
         self.stops_after_step = False
@@ -145,10 +146,18 @@ class Turn:
     async def _ran_calls(self, answer: ModelAnswer) -> bool:
         """Run the calls of an answer; True when that was the end of the turn."""
         node, was_cut = self._line.last, was_cut_in_call(answer)
-        await self._calls.run(self._env.calls, node, node.calls, was_cut=was_cut)
+        await self._run_calls(node, node.calls, was_cut=was_cut)
         if was_cut:
             self._pending.nudge(CUT_CALL)
         return await self._was_submitted(node)
+
+    async def _run_calls(
+        self, node: Node, calls: tuple[ToolCall, ...], *, was_cut: bool = False
+    ) -> None:
+        submit = self._env.submit
+        # What hands in the result is the turn's answer, and none of the calls that are limited.
+        name = submit.name if submit is not None else ""
+        await self._calls.run(self._env.calls, node, calls, was_cut=was_cut, submit=name)
 
     async def _ended_by(self, verdict: EndVerdict, answer: ModelAnswer) -> bool:
         """Act on a stop reason that is no success; True when the turn is over."""
@@ -185,7 +194,7 @@ class Turn:
         waiting = set(state.tree.unsettled(node))
         if waiting:
             calls = tuple(call for call in entry.node.calls if call.call_uid in waiting)
-            await self._calls.run(self._env.calls, entry.node, calls)
+            await self._run_calls(entry.node, calls)
         elif entry is not self._line.entries[-1]:
             return False
         return await self._was_submitted(entry.node)
@@ -257,6 +266,8 @@ class Turn:
         limits, state, calls = self._env.models.limits, self._env.journal.state, self._calls
         if calls.halted:
             return TurnStop("halted", calls.halted)
+        if calls.beyond:
+            return TurnStop("max_tool_calls", calls.beyond)
         if calls.mistakes >= limits.mistakes:
             said = f"{calls.mistakes} answers in a row could not be acted on"
             return TurnStop(calls.mistake, said)
@@ -318,7 +329,7 @@ class Turn:
             settled = settle_open_calls(
                 state, noted, by="abort", reason=self.abort_reason or "the turn was stopped"
             )
-            return [*settled, self._end.fact(state, noted, "aborted", self.abort_reason)]
+            return [*settled, self._end.fact(state, noted, self.ends_as, self.abort_reason)]
 
         return self._pending.take(state, more, drop_draft=True)
 

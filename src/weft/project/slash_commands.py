@@ -105,6 +105,12 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("/at", "Send a prompt at a time", "TIME TEXT", yields=True),
     SlashCommand("/loop", "Send a prompt now, and again and again", "[5m] TEXT", ("/every",), True),
+    SlashCommand(
+        "/btw",
+        "Ask a side question, also while a turn runs: it never enters the conversation",
+        "TEXT",
+        yields=True,
+    ),
     SlashCommand("/waits", "Show what this conversation waits for, and cancel it", yields=True),
     SlashCommand(
         "/fan",

@@ -73,8 +73,8 @@ class CheckedStart(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelName | None
     """None: the caller names none, and a stored session keeps its own.  So with the mode."""
     permission_mode: str | None
-    continues: bool
-    """A turn that was interrupted goes on at once."""
+    resume: str | None
+    """What happens to a turn that a crash cuts off; None leaves what the session has."""
 
 
 class SessionHost:
@@ -153,9 +153,11 @@ class SessionHost:
             await port.call(ChangeSetting(name="model", value=str(model)))
         if wanted.permission_mode is not None:
             await port.call(ChangeSetting(name="permission_mode", value=wanted.permission_mode))
-        if wanted.continues and port.status == "interrupted":
-            await port.call(ContinueTurn())
-        elif wanted.continues and port.status == "waiting":
+        if wanted.resume is not None and wanted.resume != settings.get("resume", "ask"):
+            await port.call(ChangeSetting(name="resume", value=wanted.resume))
+        if wanted.resume == "auto" and port.status == "interrupted":
+            await port.call(ContinueTurn(by_itself=True))
+        elif wanted.resume == "auto" and port.status == "waiting":
             await port.call(WakeTurn())
         return port
 

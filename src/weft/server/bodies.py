@@ -26,6 +26,8 @@ class TurnOptions(ChangeBody, frozen=True, kw_only=True):
     model: str | None = None
     tools: str | list[str] | None = None
     max_turns: int | None = None
+    max_seconds: float | None = None
+    max_tool_calls: int | None = None
     max_budget_usd: float | None = None
     max_tokens: int | None = None
     thinking: ThinkingLevel | None = None
@@ -156,8 +158,10 @@ class StartBody(ChangeBody, frozen=True, kw_only=True):
     append_system_prompt: str | None = None
     permission_mode: str | None = None
     messages: list[dict[str, Any]] | None = None
-    resume: Literal["ask", "auto"] | None = None
+    resume: Literal["ask", "auto", "never"] | None = None
     max_turns: int | None = None
+    max_seconds: float | None = None
+    max_tool_calls: int | None = None
     thinking: ThinkingLevel | None = None
     budget: dict[str, float] | None = None
     mode: Literal["normal", "architect"] | None = None
@@ -307,6 +311,12 @@ class ModeBody(ChangeBody, frozen=True, kw_only=True):
     """A mode."""
 
     mode: str
+
+
+class ResumeChoiceBody(ChangeBody, frozen=True, kw_only=True):
+    """What happens to a turn that a crash cuts off."""
+
+    choice: Literal["ask", "auto", "never"]
 
 
 class CompactBody(ChangeBody, frozen=True, kw_only=True):

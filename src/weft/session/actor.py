@@ -101,10 +101,10 @@ from weft.session.turns.scheduler import TurnScheduler, remembered
 from weft.session.work.mailbox_messages import (
     AbortOverdue,
     ChildAppend,
-    GoalOverdue,
     Message,
     OfTurns,
     StoreReturned,
+    TimeOverdue,
     TurnEnded,
     TurnWrites,
 )
@@ -310,8 +310,8 @@ class SessionActor:
                 return await self._turns.ended(turn, error)
             case AbortOverdue(turn=turn):
                 return await self._turns.settle_for(turn)
-            case GoalOverdue(turn=turn):
-                return self._turns.goal_overdue(turn)
+            case TimeOverdue(turn=turn):
+                return self._turns.time_overdue(turn)
             case StoreReturned():
                 return await self._turns.store_returned()
             case command:

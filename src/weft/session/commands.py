@@ -12,6 +12,7 @@ import msgspec
 
 from weft.errors import SessionError, UsageError
 from weft.events import (
+    AsideAnswered,
     FileTouched,
     FinishReason,
     PermissionAction,
@@ -111,6 +112,8 @@ class ContinueTurn(Command[Accepted], frozen=True, tag="continue_turn"):
     options: dict[str, Any] = {}
     resume: bool = False
     """As in `SendPrompt`."""
+    by_itself: bool = False
+    """A process does so because the user has chosen it for crashes, and not a user now."""
 
 
 class AbortTurn(Command[AbortReceipt], frozen=True, tag="abort"):
@@ -388,10 +391,14 @@ class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
     """About how much it is sent."""
     digest: str = ""
     """Of the request that is about to be sent."""
+    exact: str = ""
+    """The purpose where `purpose` has no word for it."""
 
 
-class RecordUsage(Command[None], frozen=True, tag="record_usage"):
-    """Enter what a model call beside the session used into its ledger."""
+class RecordUsage(Command[str | None], frozen=True, tag="record_usage"):
+    """Enter what a model call beside the session used into its ledger; answers what a side question
+    was answered.
+    """
 
     usage: Usage
     model: str
@@ -399,6 +406,10 @@ class RecordUsage(Command[None], frozen=True, tag="record_usage"):
     call: NodeId | None = None
     """The call's name, where it was begun."""
     estimated: bool = False
+    exact: str = ""
+    """As in `BeginCall`."""
+    aside: AsideAnswered | None = None
+    """The side question that it answered."""
 
 
 # --- what a session that works for another sends to it ---------------------------------
@@ -621,4 +632,7 @@ def digest(command: Command[Any]) -> str:
         plain = msgspec.structs.replace(plain, turn_id=None)
     if isinstance(plain, BringOver):
         plain = msgspec.structs.replace(plain, text="")
+    if isinstance(plain, RecordUsage) and plain.aside is not None:
+        asked = AsideAnswered(call=NodeId(""), question=plain.aside.question)
+        plain = RecordUsage(usage=Usage(), model="", aside=asked)
     return sha256(msgspec.json.encode(plain)).hexdigest()

@@ -120,6 +120,10 @@ class TurnFactory(Protocol):
         """
         ...
 
+    def max_seconds(self, state: SessionState) -> float | None:
+        """How long the open turn may work; None without a limit."""
+        ...
+
     def levels(self, state: SessionState, model: str) -> KnownLevels:
         """The thinking levels of a model; of the session's own where none is named."""
         ...

@@ -29,7 +29,14 @@ from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_te
 from weft.state.schedules import OpenSchedule, PromptSchedules
 from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold
 from weft.state.settings import SessionSettings
-from weft.state.turn import AnsweredRequest, ModelCall, OpenTurn, OpenTurnState, Request
+from weft.state.turn import (
+    GONE_ON_BY_USER,
+    AnsweredRequest,
+    ModelCall,
+    OpenTurn,
+    OpenTurnState,
+    Request,
+)
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.state.snapshot_codec import pack, restore, snapshot, unpack
@@ -37,6 +44,7 @@ if TYPE_CHECKING:  # loaded when they are first used
 __all__ = [
     "FOLD_VERSION",
     "GOAL_OPTION",
+    "GONE_ON_BY_USER",
     "AnsweredRequest",
     "BackgroundCommand",
     "BackgroundCommandLog",

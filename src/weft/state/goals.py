@@ -23,6 +23,7 @@ from weft.events import (
     TurnWoken,
 )
 from weft.ids import TurnId
+from weft.state.turn import GONE_ON_BY_USER
 
 GOAL_OPTION: Final = "goal"
 """The option of a turn that is a round: the id of its goal."""
@@ -141,7 +142,7 @@ class SessionGoal(msgspec.Struct):
                 self.restarts = self.restarts if paused else ()
             case GoalEnded():
                 self.ended = fact
-            case SessionRestarted(at=at):
+            case SessionRestarted(at=at, reason=reason) if reason != GONE_ON_BY_USER:
                 self.restarts = (*self.restarts, at)[-REMEMBERED_RESTARTS:]
             case _:
                 pass

@@ -73,6 +73,7 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
@@ -102,7 +103,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "33"
+FOLD_VERSION: Final = "35"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -154,12 +155,13 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     InputScheduled: ("schedules",),
     ScheduleFired: ("schedules",),
     ScheduleEnded: ("schedules",),
+    TurnParked: ("turn",),
     TurnFinished: ("turn", "hosting", "schedules", "goal"),
     GoalSet: ("goal",),
     GoalPaused: ("goal",),
     GoalChecked: ("goal",),
     GoalEnded: ("goal",),
-    SessionRestarted: ("goal",),
+    SessionRestarted: ("turn", "goal"),
     PermissionRequest: ("turn", "goal"),
     PermissionResolved: ("turn", "hosting", "goal"),
     QuestionAsked: ("turn", "goal"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -16,9 +16,11 @@ from weft.events import (
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    SessionRestarted,
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
@@ -40,6 +42,11 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which request it is, as far as that was known when it went on record."""
 
 
+GONE_ON_BY_USER: Final = "the user had it continue"
+"""The reason of a restart that does not count: the user has looked at what came before."""
+REMEMBERED_RESTARTS: Final = 10
+
+
 class AnsweredRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request and what was answered, until its call is settled."""
 
@@ -56,6 +63,16 @@ class OpenTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
     options: dict[str, Any] = {}
     iterations: int = 0
     """Answers the model has given in this turn."""
+    calls: int = 0
+    """Tool calls that they hold."""
+    seconds: float = 0.0
+    """How long it was worked on, until `since`."""
+    since: float | None = None
+    """From when on time counts that is not in `seconds`; None while it does not."""
+    restarts: tuple[float, ...] = ()
+    """When it went on by itself in another process."""
+    parked: str = ""
+    """Why it does not go on by itself; empty where it may."""
     call: ModelCall | None = None
 
 
@@ -89,6 +106,11 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
+        self._apply(fact)
+        if self.open is not None:
+            self._count(self.open, fact)
+
+    def _apply(self, fact: AnyFact) -> None:
         # The most frequent kinds first: a session is opened by folding all that it has.
         match fact:
             case ToolComplete(call_uid=call_uid):
@@ -129,6 +151,10 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 # late.
                 if (request := self.requests.pop(request_id, None)) is not None:
                     self.answers[request.call_uid] = AnsweredRequest(request=request, answer=fact)
+            case SessionRestarted() if self.open is not None:
+                self._restarted(self.open, fact)
+            case TurnParked(detail=detail) if self.open is not None:
+                self.open.parked = detail
             case TurnWaiting():
                 self.wait, self.woken = fact, None
             case TurnWoken(wait_id=wait_id):
@@ -156,11 +182,37 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
             # twice.
             if not fact.node.is_partial:
                 self.open.iterations += 1
+                self.open.calls += len(fact.node.calls)
 
     @property
     def asleep(self) -> TurnWaiting | None:
         """The wait that nothing has ended yet."""
         return self.wait if self.woken is None else None
+
+    def _restarted(self, turn: OpenTurn, fact: SessionRestarted) -> None:
+        turn.parked = ""
+        is_by_user = fact.reason == GONE_ON_BY_USER
+        turn.restarts = () if is_by_user else (*turn.restarts, fact.at)[-REMEMBERED_RESTARTS:]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits, or asks the user: that time does not count."""
+        if self.requests:
+            return any(not each.outlives_turn for each in self.requests.values())
+        return self.wait is not None and self.woken is None
+
+    def worked(self, now: float) -> float:
+        """How many seconds the open turn was worked on."""
+        turn = self.open
+        if turn is None:
+            return 0.0
+        return turn.seconds + (max(0.0, now - turn.since) if turn.since is not None else 0.0)
+
+    def _count(self, turn: OpenTurn, fact: AnyFact) -> None:
+        # Between the last fact of a process and the first of the next one nothing was done.
+        if turn.since is not None and fact.at > turn.since and type(fact) is not SessionRestarted:
+            turn.seconds += fact.at - turn.since
+        turn.since = None if self.is_held else fact.at
 
     def _settled(self, call_uid: CallUid) -> None:
         if self.wait is not None and self.wait.call_uid == call_uid:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from weft.view.rewind_text import changed_paths, file_rows, rewind_summary
     from weft.view.sentences import (
         SUCCESSFUL,
+        TURN_LIMITS,
         chat_sentence,
         compaction_sentence,
         count_of,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         verb_of,
     )
     from weft.view.session_view import SessionView, take_task_event
+    from weft.view.session_words import coming_back_text
     from weft.view.snapshot import (
         ChildInfo,
         ContextZone,
@@ -82,6 +84,7 @@ __all__ = [
     "GOAL_ENDS",
     "GOAL_PAUSES",
     "SUCCESSFUL",
+    "TURN_LIMITS",
     "AgentEnd",
     "AgentsCard",
     "AnswerBlock",
@@ -124,6 +127,7 @@ __all__ = [
     "chat_sentence",
     "check_line",
     "checked_text",
+    "coming_back_text",
     "command_row",
     "compaction_sentence",
     "count_of",
@@ -212,11 +216,13 @@ _HOMES = {
     "receipt_note": "receipt_text",
     "receipt_rows": "receipt_text",
     "receipt_summary": "receipt_text",
+    "coming_back_text": "session_words",
     "difference_rows": "difference_text",
     "difference_summary": "difference_text",
     "file_rows": "rewind_text",
     "rewind_summary": "rewind_text",
     "SUCCESSFUL": "sentences",
+    "TURN_LIMITS": "sentences",
     "chat_sentence": "sentences",
     "compaction_sentence": "sentences",
     "count_of": "sentences",

@@ -9,6 +9,9 @@ from weft.events import FinishReason
 SUCCESSFUL: tuple[FinishReason, ...] = ("stop", "submitted")
 """Finish reasons that are no failure."""
 
+TURN_LIMITS: tuple[FinishReason, ...] = ("max_turns", "max_time", "max_tool_calls")
+"""Finish reasons after which the next turn has all of the limit again."""
+
 COMPACT_COMMAND = "/compact"
 SHOWN = 200
 """Characters of an argument or a task that a short description shows."""
@@ -16,6 +19,8 @@ SHOWN = 200
 _REASONS: dict[FinishReason, str] = {
     "aborted": "the turn was stopped",
     "max_turns": "reached the limit of model answers in one turn",
+    "max_time": "reached the limit of time for one turn",
+    "max_tool_calls": "reached the limit of tool calls in one turn",
     "max_budget": "the budget is used up",
     "no_progress": "the model made no progress",
     "mistakes": "the model made too many mistakes in a row",
@@ -67,7 +72,7 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
         told = ("weft auth", "gcloud auth", "the key came from")
         is_told = any(each in sentence for each in told)
         return sentence if is_told else f"{sentence}; {advice}"
-    if reason == "max_turns" and detail:
+    if reason in TURN_LIMITS and detail:
         return detail  # it says the same, with the number
     if reason == "context_overflow" and COMPACT_COMMAND in detail:
         return detail  # the provider's sentence says so, and what to do

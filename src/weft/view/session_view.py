@@ -18,6 +18,7 @@ from weft.events import (
     ArchitectPhase,
     ArchitectPlan,
     ArchitectStep,
+    AsideAnswered,
     ChildFinished,
     ChildStarted,
     Compacted,
@@ -58,6 +59,7 @@ from weft.events import (
     ToolExecuting,
     ToolOutput,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
@@ -65,6 +67,7 @@ from weft.events import (
 )
 from weft.ids import CallUid
 from weft.messages import NOTHING_USED, Node, ToolCall, ToolResult, Usage
+from weft.state import GONE_ON_BY_USER
 from weft.view.blocks import (
     AgentEnd,
     AnswerBlock,
@@ -97,6 +100,7 @@ from weft.view.live_area import (
 from weft.view.markdown import finished_length
 from weft.view.plan_steps import step_note
 from weft.view.sentences import SUCCESSFUL, call_in_progress, finish_sentence
+from weft.view.session_words import aside_text
 from weft.view.turn_counts import TurnCounts, finish_note
 
 _TARGET = re.compile(r'"(?:path|command|pattern|description)"\s*:\s*"((?:[^"\\]|\\.)+)"')
@@ -219,7 +223,15 @@ class SessionView:
                 return []
             case TodoChanged():
                 return self._todo(event)
-            case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted() | ResultsCleared():
+            case (
+                SystemNote()
+                | ErrorRaised()
+                | SessionRestarted()
+                | TurnParked()
+                | AsideAnswered()
+                | Compacted()
+                | ResultsCleared()
+            ):
                 return self._note(event)
             case GoalSet() | GoalPaused() | GoalChecked() | GoalEnded():
                 self._goal(event)
@@ -417,7 +429,14 @@ class SessionView:
         self.live.goal = row_after(self.live.goal, event, self.live.cost_usd)
 
     def _note(
-        self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted | ResultsCleared
+        self,
+        event: SystemNote
+        | ErrorRaised
+        | SessionRestarted
+        | TurnParked
+        | AsideAnswered
+        | Compacted
+        | ResultsCleared,
     ) -> list[AnyBlock]:
         match event:
             case SystemNote(to_model=True):
@@ -428,6 +447,12 @@ class SessionView:
                 return [NoteBlock(text=text, level=level)]
             case ErrorRaised(message=message):
                 return [NoteBlock(text=message, level="error")]
+            case AsideAnswered():
+                return [NoteBlock(text=aside_text(event))]
+            case TurnParked(detail=detail):
+                return [NoteBlock(text=detail, level="warning")]
+            case SessionRestarted(reason=reason) if reason == GONE_ON_BY_USER:
+                return []  # the user knows
             case SessionRestarted():
                 return [NoteBlock(text="the session was restarted from its log", level="warning")]
             case Compacted():

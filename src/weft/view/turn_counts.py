@@ -26,6 +26,8 @@ _AGAIN = "Your message is kept. Enter on the empty line tries again; /model pick
 _OTHERWISE = "/rewind goes back to say it otherwise; /model picks another."
 _ADVICE: dict[FinishReason, str] = {
     "max_turns": "Enter on the empty line goes on from here.",
+    "max_time": "Enter on the empty line goes on from here.",
+    "max_tool_calls": "Enter on the empty line goes on from here.",
     "max_budget": "/budget raises it.",
     "context_overflow": "/compact makes room; /rewind goes back.",
     "provider_error": _AGAIN,

@@ -75,6 +75,11 @@ export interface AnswerBody {
   save?: boolean;
   answer?: string | null;
 }
+/** A question beside the line. */
+export interface AsideBody {
+  input_id?: string | null;
+  content: string;
+}
 /** A client of a session; send its id in the header `Weft-Client`. */
 export interface AttachedClient {
   client: string;
@@ -390,6 +395,15 @@ export interface CodeBody {
 export interface CollapseBody {
   input_id?: string | null;
   message_id?: string | null;
+}
+/** How a session stands to a turn that a crash has cut off. */
+export interface ComingBack {
+  resume?: string;
+  is_interrupted?: boolean;
+  restarts?: number;
+  parked?: string;
+  tokens?: number;
+  max_cost_usd?: number | null;
 }
 /** A line `/name arguments`. */
 export interface CommandBody {
@@ -1278,6 +1292,8 @@ export interface MessageBody {
   model?: string | null;
   tools?: string | string[] | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   max_tokens?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;
@@ -1544,6 +1560,8 @@ export interface PromptBody {
   model?: string | null;
   tools?: string | string[] | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   max_tokens?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;
@@ -1660,7 +1678,7 @@ export interface RequestPart {
 /** How a turn (or a whole run) ended. */
 export interface Result {
   text: string;
-  finish_reason: "aborted" | "auth_error" | "content_filter" | "context_overflow" | "halted" | "length" | "malformed_call" | "max_budget" | "max_turns" | "mistakes" | "no_progress" | "paused" | "provider_error" | "refusal" | "safety" | "schema_failed" | "stop" | "submitted";
+  finish_reason: "aborted" | "auth_error" | "content_filter" | "context_overflow" | "halted" | "length" | "malformed_call" | "max_budget" | "max_time" | "max_tool_calls" | "max_turns" | "mistakes" | "no_progress" | "paused" | "provider_error" | "refusal" | "safety" | "schema_failed" | "stop" | "submitted";
   session_id: string;
   model?: string;
   usage?: Usage;
@@ -1678,6 +1696,11 @@ export interface Result {
 export interface ResumeBody {
   input_id?: string | null;
   indices?: number[] | null;
+}
+/** What happens to a turn that a crash cuts off. */
+export interface ResumeChoiceBody {
+  input_id?: string | null;
+  choice: "ask" | "auto" | "never";
 }
 /** Which of a message's texts, counted from 0. */
 export interface RevisionBody {
@@ -1754,6 +1777,8 @@ export interface RunBody {
   permission_mode?: string | null;
   system_prompt?: string | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   schema?: Record<string, unknown> | null;
 }
@@ -1976,8 +2001,10 @@ export interface StartBody {
   append_system_prompt?: string | null;
   permission_mode?: string | null;
   messages?: (Record<string, unknown>)[] | null;
-  resume?: "ask" | "auto" | null;
+  resume?: "ask" | "auto" | "never" | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;
   budget?: Record<string, number> | null;
   mode?: "architect" | "normal" | null;
@@ -2210,6 +2237,8 @@ export interface TurnOptions {
   model?: string | null;
   tools?: string | string[] | null;
   max_turns?: number | null;
+  max_seconds?: number | null;
+  max_tool_calls?: number | null;
   max_budget_usd?: number | null;
   max_tokens?: number | null;
   thinking?: "default" | "high" | "low" | "max" | "medium" | "minimal" | "off" | "xhigh" | null;
@@ -2376,6 +2405,8 @@ export interface Operations {
   touched_files: { path: { id: string }; answer: TouchedFile[] };
   /** The files that are not what the log tells of, and whose change that is. */
   differences: { path: { id: string }; answer: FileDifference[] };
+  /** Whether a crash has cut off a turn, what goes on by choice, and what that costs. */
+  coming_back: { path: { id: string }; answer: ComingBack };
   /** The to-do list. */
   todos: { path: { id: string }; answer: Todo[] };
   /** Background agents and commands. */
@@ -2464,6 +2495,8 @@ export interface Operations {
   set_mode: { path: { id: string }; body: ModeBody; answer: null };
   /** Set the permission mode: plan, default, accept_edits, auto or bypass. */
   set_permission_mode: { path: { id: string }; body: ModeBody; answer: null };
+  /** Choose what happens to a turn that a crash cuts off: ask, auto or never. */
+  set_resume: { path: { id: string }; body: ResumeChoiceBody; answer: null };
   /** Summarize older messages. */
   compact: { path: { id: string }; body?: CompactBody; answer: CompactionReport };
   /** Undo the last compaction. */
@@ -2552,6 +2585,8 @@ export interface Operations {
   cancel_wait: { path: { id: string; wait: string }; body?: ChangeBody; answer: boolean };
   /** Send a prompt to a session at a time, once or again and again. */
   schedule: { path: { id: string }; body: LaterBody; answer: SessionWait };
+  /** Ask a side question; it is in no later request. */
+  ask_aside: { path: { id: string }; body: AsideBody; answer: Answer };
   /** The goal of a session, and what its checks came to; null without one. */
   goal: { path: { id: string }; answer: Goal | null };
   /** Work turn after turn until a check passes, or a judge says so. */
@@ -2793,6 +2828,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   usage: ["GET", "/api/sessions/{id}/usage"],
   touched_files: ["GET", "/api/sessions/{id}/touched"],
   differences: ["GET", "/api/sessions/{id}/differences"],
+  coming_back: ["GET", "/api/sessions/{id}/coming-back"],
   todos: ["GET", "/api/sessions/{id}/todos"],
   background_commands: ["GET", "/api/sessions/{id}/background"],
   children: ["GET", "/api/sessions/{id}/children"],
@@ -2837,6 +2873,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   get_mode: ["GET", "/api/sessions/{id}/mode"],
   set_mode: ["PUT", "/api/sessions/{id}/mode"],
   set_permission_mode: ["PUT", "/api/sessions/{id}/permission-mode"],
+  set_resume: ["PUT", "/api/sessions/{id}/resume"],
   compact: ["POST", "/api/sessions/{id}/compact"],
   undo_compaction: ["POST", "/api/sessions/{id}/compact/undo"],
   summarize: ["POST", "/api/sessions/{id}/summarize"],
@@ -2881,6 +2918,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   wait_for: ["POST", "/api/sessions/{id}/waits"],
   cancel_wait: ["DELETE", "/api/sessions/{id}/waits/{wait}"],
   schedule: ["POST", "/api/sessions/{id}/schedules"],
+  ask_aside: ["POST", "/api/sessions/{id}/aside"],
   goal: ["GET", "/api/sessions/{id}/goal"],
   set_goal: ["PUT", "/api/sessions/{id}/goal"],
   clear_goal: ["DELETE", "/api/sessions/{id}/goal"],

@@ -9,6 +9,7 @@ import { answersOf, askedChange, askedFacts } from "../state/asked.ts";
 import { visible, written } from "../state/text.ts";
 import { seconds } from "../state/words.ts";
 import { attempt, lastKey, network, now, readNetwork, rewind, say, session } from "../store.ts";
+import type { ComingBack } from "../generated/api.ts";
 import type { PermissionRequest, QuestionAsked, Request, SessionView } from "../types.ts";
 import { Button, Key, PathName, Stat } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
@@ -186,10 +187,17 @@ function GoOn(): JSX.Element {
   const unknown = [...(state?.results.entries() ?? [])].filter(([, result]) => result.status === "interrupted").map(([uid]) => uid);
   const calls = state?.rows.flatMap((row) => row.message.tool_calls ?? []).filter((call) => unknown.includes(call.id)).slice(-1) ?? [];
   const prompt = state?.rows.findLast((row) => row.role === "user");
+  const shown = useSignal<ComingBack | null>(null);
+  const offer = shown.value;
+  useEffect(() => {
+    void attempt(get<ComingBack>(of(state?.id ?? "", "coming-back")).then((found) => { shown.value = found; }));
+  }, [state?.id]);
   return (
     <Frame title="Resume this session?" side="found after a restart" card={card}>
       <p class="text">The process ended during this turn. The text so far is kept.{calls.length ? " One command was running and its effect is not known:" : ""}</p>
       {calls.map((call) => <pre key={call.id} class="command">{String(call.args.command ?? call.args.path ?? call.name)}</pre>)}
+      {offer?.parked ? <p class="text">It is {offer.parked}.</p> : null}
+      {offer?.tokens ? <p class="text">The next model call sends about {offer.tokens.toLocaleString("en")} tokens: {offer.max_cost_usd == null ? "its price is not known" : `at most $${offer.max_cost_usd.toFixed(offer.max_cost_usd < 0.01 ? 4 : 2)}`}.</p> : null}
       <div class="answers">
         <Button kind="primary" onClick={() => void attempt(send("POST", of(state?.id ?? "", "continue"), {}))}>Go on from here</Button>
         <Button onClick={() => say("ok", "Nothing runs until you go on or write something.")}>Look first</Button>

@@ -345,6 +345,8 @@ function fact(state: SessionState, event: Event): SessionState {
       return { ...state, mode: event.mode as string };
     case "system_note":
       return note(state, event);
+    case "aside_answered":
+      return note(state, { ...event, text: aside(event), level: "info" });
     case "error_raised":
       return { ...state, error: event.message as string };
     case "file_touched":
@@ -689,4 +691,10 @@ function delta(state: SessionState, event: Event): SessionState {
     if (name === "thinking") next.thoughtUntil = at;
   }
   return { ...state, drafts: [...others(state, node), next], retry: null };
+}
+
+/** A side question with its answer: no message, it is shown beside the line. */
+function aside(event: Event): string {
+  const asked = ((event.question as { text?: string }[]) ?? []).map((part) => part.text ?? "").join(" ");
+  return `Side question: ${asked}\n${String(event.answer)}`;
 }

@@ -14,7 +14,7 @@ import anyio
 import msgspec
 
 from weft.agents.goals.obeyed_files import is_obeyed
-from weft.events import Fact, GoalChecked, GoalPaused, GoalSet
+from weft.events import Fact, FinishReason, GoalChecked, GoalPaused, GoalSet
 from weft.evidence import verdict_digest
 from weft.faults import FailPointPair
 from weft.ids import CallUid, TurnId, new_id
@@ -114,6 +114,7 @@ class GoalCheck(SessionWork):
         self._uid = CallUid(f"{self._goal.goal_id}.{self._stands.rounds}.{self.turn_id[-6:]}")
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
+        self.ends_as: FinishReason = "aborted"
         self.is_suspended = False
         self.is_compaction = True  # like one, it has no turn that is open
         self.stops_after_step = False

@@ -86,7 +86,7 @@ async def ask_beside(
     What it used is counted whatever becomes of it.
     """
     name, purpose = model or state.settings.model, question.purpose
-    _check_budget(session, state, name)
+    check_budget(session, state, name)
     begun = BeginCall(
         model=name,
         purpose=purpose,
@@ -119,7 +119,7 @@ async def _record_at_last(session: SessionBase, used: RecordUsage) -> None:
             return
 
 
-def _check_budget(session: SessionBase, state: SessionState, name: str) -> None:
+def check_budget(session: SessionBase, state: SessionState, name: str) -> None:
     """A summary is a model call like any other.
 
     Raises:

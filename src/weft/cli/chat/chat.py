@@ -609,12 +609,11 @@ class Chat:
         """
         if self.live.status != "interrupted" and not self.live.has_open_plan:
             return
+        about = await self._how_to_come_back()
+        if about is None:
+            return
         question = ChoiceQuestion(
-            title=(
-                "The last turn was interrupted."
-                if self.live.status == "interrupted"
-                else "The plan was not finished."
-            ),
+            title=about,
             rows=(
                 ChoiceRow("Continue it"),
                 ChoiceRow("Don't continue; the next message starts a new turn"),
@@ -623,6 +622,20 @@ class Chat:
         )
         if await self.screen.choose(question) == 0:
             await self.go_on()
+
+    async def _how_to_come_back(self) -> str | None:
+        """The title of that offer; None where the user has chosen already."""
+        session = self.conversation.session
+        if self.live.status != "interrupted" or session is None:
+            return "The plan was not finished."
+        offer = await session.coming_back()
+        if offer.resume == "never":
+            return None
+        if offer.resume == "auto" and not offer.parked:
+            return None  # it goes on by itself: it is due
+        from weft.view import coming_back_text  # few sessions were interrupted
+
+        return coming_back_text(offer.parked, offer.tokens, offer.max_cost_usd)
 
     async def go_on(self) -> None:
         """Go on with a turn that was interrupted or stopped."""

@@ -19,7 +19,7 @@ from weft.events import (
     TextDelta,
     ToolComplete,
 )
-from weft.view import SUCCESSFUL, describe_call, finish_sentence
+from weft.view import SUCCESSFUL, TURN_LIMITS, describe_call, finish_sentence
 
 
 class OutputSink(Protocol):
@@ -92,7 +92,7 @@ class TextSink(OutputSink):
         if text and (not self._written or result.deliverable is not None):
             output.write_line(text)
         if result.finish_reason not in SUCCESSFUL:
-            more = "; `weft -c` continues" if result.finish_reason == "max_turns" else ""
+            more = "; `weft -c` continues" if result.finish_reason in TURN_LIMITS else ""
             output.complain(f"{finish_sentence(result.finish_reason, result.detail)}{more}")
 
     def fail(self, sentence: str, *, started: bool = False) -> None:

@@ -34,7 +34,7 @@ TAKEN: Final = frozenset(
         *("append_system_prompt", "append_system_prompt_file"),
         *("model", "effort", "architect", "plan_model", "edit_model"),
         *("permission_mode", "dangerously_skip_permissions", "plan"),
-        *("max_turns", "max_budget_usd", "max_tokens"),
+        *("max_turns", "max_time", "max_tool_calls", "max_budget_usd", "max_tokens"),
     )
 )
 """Options that reach the server.  It has settings, rules and folders of its own: any other option

@@ -26,6 +26,7 @@ from weft.events.facts.agents import (
     PlanDecided,
     PlanEdited,
 )
+from weft.events.facts.asides import AsideAnswered
 from weft.events.facts.context import (
     BoundaryChanged,
     Compacted,
@@ -111,6 +112,7 @@ from weft.events.facts.turn import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    TurnParked,
     TurnStarted,
     UsageRecorded,
     finish_words,
@@ -120,6 +122,7 @@ from weft.events.facts.waits import TurnWaiting, TurnWoken, WaitSubject
 __all__ = [
     "ArchitectPlan",
     "ArchitectStep",
+    "AsideAnswered",
     "BoundaryChanged",
     "BranchFailed",
     "BranchSlot",
@@ -208,6 +211,7 @@ __all__ = [
     "ToolComplete",
     "ToolExecuting",
     "TurnFinished",
+    "TurnParked",
     "TurnStarted",
     "TurnWaiting",
     "TurnWoken",
@@ -265,6 +269,8 @@ Fact: TypeAlias = (
     | GoalChecked
     | GoalEnded
     | TurnFinished
+    | TurnParked
+    | AsideAnswered
     | PermissionRequest
     | PermissionResolved
     | QuestionAsked

@@ -95,7 +95,7 @@ class ErrorRaised(FactBase, frozen=True, tag="error_raised"):
 
 
 class SessionRestarted(FactBase, frozen=True, tag="session_restarted"):
-    """The supervisor brought the session back from its log."""
+    """The session came back from its log: brought by its supervisor, or by a later process."""
 
     reason: str = ""
 

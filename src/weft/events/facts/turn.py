@@ -32,7 +32,14 @@ StoredReason: TypeAlias = Literal[
     "halted",
 ]
 ExactReason: TypeAlias = Literal[
-    "refusal", "content_filter", "safety", "length", "paused", "malformed_call"
+    "refusal",
+    "content_filter",
+    "safety",
+    "length",
+    "paused",
+    "malformed_call",
+    "max_time",
+    "max_tool_calls",
 ]
 """Ends that have no word among the stored ones: the field `exact` has it."""
 FinishReason: TypeAlias = Literal[StoredReason, ExactReason]
@@ -120,6 +127,8 @@ class ModelCallStarted(FactBase, frozen=True, tag="model_call_started"):
     """Estimated length of the prompt; 0 where the ledger has it."""
     digest: str = ""
     """SHA-256 of the request in its neutral form; empty in logs of before this was recorded."""
+    exact: str = ""
+    """The purpose where `purpose` has no word for it; open, so that later words do no damage."""
 
 
 class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
@@ -131,6 +140,8 @@ class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
     estimated: bool = False
     turn_id: TurnId | None = None
     node: NodeId | None = None
+    exact: str = ""
+    """As in `ModelCallStarted`."""
     request_estimate: int = 0
     """Tokens that the request was estimated at before the vendor counted it; 0 where that is not on
     record.
@@ -211,6 +222,16 @@ class FileTouched(FactBase, frozen=True, tag="file_touched"):
     """
 
 
+class TurnParked(FactBase, frozen=True, tag="turn_parked"):
+    """The turn does not go on by itself any more: its process ended too often."""
+
+    turn_id: TurnId
+    restarts: int
+    """How often it went on within the hour."""
+    detail: str = ""
+    """One sentence for the user."""
+
+
 class FinishWords(TypedDict):
     """A finish reason as facts hold it."""
 
@@ -221,14 +242,16 @@ class FinishWords(TypedDict):
 def finish_words(reason: FinishReason) -> FinishWords:
     """The stored words of a finish reason.
 
-    What came later than the closed set goes into a field that older programs ignore; they read a
-    failure of the nearest kind.
+    What came later than the closed set goes into a field that older programs ignore; they read an
+    end of the nearest kind.
     """
     match reason:
         case "malformed_call":
             return {"reason": "mistakes", "exact": reason}
         case "refusal" | "content_filter" | "safety" | "length" | "paused":
             return {"reason": "provider_error", "exact": reason}
+        case "max_time" | "max_tool_calls":
+            return {"reason": "max_turns", "exact": reason}
         case _:
             return {"reason": reason, "exact": ""}
 

@@ -47,6 +47,7 @@ from weft.events import (
     Compacted,
     ErrorRaised,
     Fact,
+    FinishReason,
     KeptRecord,
     ModelCallStarted,
     UsageRecorded,
@@ -434,6 +435,7 @@ class CompactionWork:
         self.turn_id = TurnId(new_id("cmp", environment.clock.now()))
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
+        self.ends_as: FinishReason = "aborted"
         self.is_compaction = True
         self.stops_after_step = False
         self.is_suspended = False  # a compaction that the program's end cuts short is over

@@ -136,6 +136,9 @@ class SessionTurnFactory(TurnFactory):
     def check(self, state: SessionState, options: Mapping[str, Any]) -> None:
         self._settings.check(state, options)
 
+    def max_seconds(self, state: SessionState) -> float | None:
+        return self._settings.limits_now(state).max_seconds
+
     def levels(self, state: SessionState, model: str) -> KnownLevels:
         return self._settings.levels(state, model)
 

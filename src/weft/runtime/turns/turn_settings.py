@@ -256,7 +256,9 @@ class TurnSettings:
         # Later ones win: config, session, budget of the session, then the options of this message.
         given = {
             "result_characters": self._result_characters(state, options),
-            "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
+            "max_turns": self._limit("max_turns", state),
+            "max_seconds": self._limit("max_seconds", state) or None,
+            "max_tool_calls": self._limit("max_tool_calls", state) or None,
             "ask_seconds": self._config.get("permissions.ask_timeout") or None,
             "soft_share": self._config.get("compaction.soft"),
             "hard_share": self._config.get("compaction.hard"),
@@ -268,6 +270,9 @@ class TurnSettings:
             return msgspec.convert(given, TurnLimits)
         except msgspec.ValidationError as error:
             raise UsageError(f"this cannot be a limit: {error}") from error
+
+    def _limit(self, name: str, state: SessionState) -> Any:
+        return state.settings.get(name, self._config.get(f"session.{name}"))
 
     def _result_characters(self, state: SessionState, options: Mapping[str, Any]) -> int:
         """What the model sees of one result: in a small window, one must leave room for others."""

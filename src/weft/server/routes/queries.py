@@ -47,6 +47,8 @@ class RunBody(ChangeBody, frozen=True, kw_only=True):
     permission_mode: str | None = None
     system_prompt: str | None = None
     max_turns: int | None = None
+    max_seconds: float | None = None
+    max_tool_calls: int | None = None
     max_budget_usd: float | None = None
     schema: dict[str, Any] | None = None
 

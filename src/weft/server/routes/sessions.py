@@ -12,6 +12,7 @@ from weft.api import (
     AgentDefinition,
     BackgroundWork,
     ChildInfo,
+    ComingBack,
     ExpandedCommand,
     FileDifference,
     MarkdownCommand,
@@ -416,6 +417,13 @@ SESSIONS: tuple[ApiOperation, ...] = (
         "differences",
         "The files that are not what the log tells of, and whose change that is.",
         answer=list[FileDifference],
+    ),
+    session_call(
+        "GET",
+        "/coming-back",
+        "coming_back",
+        "Whether a crash has cut off a turn, what goes on by choice, and what that costs.",
+        answer=ComingBack,
     ),
     session_call("GET", "/todos", "todos", "The to-do list.", answer=tuple[Todo, ...]),
     session_call(

@@ -12,6 +12,7 @@ from weft.server.bodies import (
     ModeBody,
     ModelBody,
     RangeBody,
+    ResumeChoiceBody,
     StatusAnswer,
     TextAnswer,
     ToggleAnswer,
@@ -105,6 +106,13 @@ SETTINGS: tuple[ApiOperation, ...] = (
         "set_permission_mode",
         "Set the permission mode: plan, default, accept_edits, auto or bypass.",
         body=ModeBody,
+    ),
+    session_call(
+        "PUT",
+        "/resume",
+        "set_resume",
+        "Choose what happens to a turn that a crash cuts off: ask, auto or never.",
+        body=ResumeChoiceBody,
     ),
     session_call(
         "POST",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.api import Goal, SessionWait
+from weft.api import Answer, Goal, SessionWait
 from weft.events import WaitSubject
 from weft.server.operation import ApiCall, ApiOperation, ChangeBody, session_call
 
@@ -40,6 +40,12 @@ class WaitBody(ChangeBody, frozen=True, kw_only=True):
     on: WaitSubject
     until: str | None = None
     """`17:00`, ISO 8601 or `+2h`: when it is woken at the latest."""
+
+
+class AsideBody(ChangeBody, frozen=True, kw_only=True):
+    """A question beside the line."""
+
+    content: str
 
 
 class GoalBody(ChangeBody, frozen=True, kw_only=True):
@@ -109,6 +115,14 @@ UNATTENDED = (
         body=LaterBody,
         answer=SessionWait,
         status=201,
+    ),
+    session_call(
+        "POST",
+        "/aside",
+        "ask_aside",
+        "Ask a side question; it is in no later request.",
+        body=AsideBody,
+        answer=Answer,
     ),
     session_call(
         "GET",

@@ -12,7 +12,14 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from weft.errors import SessionBusy, UsageError
-from weft.events import Fact, InputQueued, NewMessage, TurnStarted
+from weft.events import (
+    Fact,
+    InputQueued,
+    NewMessage,
+    SessionRestarted,
+    TurnParked,
+    TurnStarted,
+)
 from weft.ids import EntryId, NodeId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after, woken_fact
 from weft.messages import PDF_TYPE, File, Image, Node, Part, Text, clean_text
@@ -24,8 +31,13 @@ from weft.session.decide.base import (
     PromptCommand,
     refuse_while_running,
 )
-from weft.state import QueueEntry, SessionState
+from weft.state import GONE_ON_BY_USER, QueueEntry, SessionState
 
+RESUME_CHOICES: Final = ("ask", "auto", "never")
+MOST_RESTARTS: Final = 3
+RESTARTS_SECONDS: Final = 3600.0
+"""A turn goes on by itself in another process so often in so long: one that kills its process must
+not do so without end."""
 LONGEST_QUEUE: Final = 500
 """Messages that may wait; one more is refused."""
 
@@ -131,9 +143,8 @@ def _continue(
     refuse_while_running(state, context, "continue")
     turn = state.turn.open
     if turn is not None:
-        # A turn that a dead process left open goes on under its own id, without a fact of ours.
-        answer = Accepted("started", turn_id=turn.turn_id, seq=state.seq)
-        return DecidedCommand(answer=answer, then="start_turn")
+        # A turn that a dead process left open goes on under its own id.
+        return come_back(state, context, by_itself=command.by_itself)
     if state.tree.head is None:
         raise UsageError("there is nothing to continue: the session is empty")
     started = start_at_head(state, context, command.options)
@@ -142,6 +153,37 @@ def _continue(
         answer=Accepted("started", turn_id=started.turn_id, seq=state.seq),
         then="start_turn",
     )
+
+
+def come_back(state: SessionState, context: DecisionContext, *, by_itself: bool) -> DecidedCommand:
+    """Go on with the turn that a dead process left open, or park it where that was too often.
+
+    Raises:
+        UsageError: the user has chosen that it never goes on.
+    """
+    turn = state.turn.open
+    assert turn is not None
+    answer = Accepted("started", turn_id=turn.turn_id, seq=state.seq)
+    if not by_itself and resume_choice(state) == "never":
+        raise UsageError("this session never goes on after a crash; send a message to begin anew")
+    if not by_itself:
+        again = SessionRestarted(reason=GONE_ON_BY_USER)
+        return DecidedCommand(facts=(again,), answer=answer, then="go_on")
+    restarts = sum(at > context.now - RESTARTS_SECONDS for at in turn.restarts)
+    if restarts >= MOST_RESTARTS:
+        said = (
+            f"parked: its process ended {restarts + 1} times within an hour; "
+            "nothing runs until you continue it"
+        )
+        parked = TurnParked(turn_id=turn.turn_id, restarts=restarts, detail=said)
+        return DecidedCommand(facts=() if turn.parked else (parked,), answer=answer)
+    again = SessionRestarted(reason="its process ended; it continues by itself, as you chose")
+    return DecidedCommand(facts=(again,), answer=answer, then="go_on")
+
+
+def resume_choice(state: SessionState) -> str:
+    """What the user has chosen for a turn that a crash cut off: ask, auto or never."""
+    return str(state.settings.get("resume", "ask"))
 
 
 def start_at_head(

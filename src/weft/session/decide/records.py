@@ -67,6 +67,7 @@ def _begin_call(command: BeginCall, context: DecisionContext) -> DecidedCommand:
         purpose=command.purpose,
         input_tokens=command.input_tokens,
         digest=command.digest,
+        exact=command.exact,
     )
     return DecidedCommand(facts=(started,), answer=started.node)
 
@@ -79,8 +80,11 @@ def _record_usage(command: RecordUsage) -> DecidedCommand:
         purpose=command.purpose,
         estimated=command.estimated,
         node=command.call,
+        exact=command.exact,
     )
-    return DecidedCommand(facts=(used,))
+    told = () if command.aside is None else (command.aside,)
+    answer = None if command.aside is None else command.aside.answer
+    return DecidedCommand(facts=(used, *told), answer=answer)
 
 
 def _stop_background(command: StopBackground, state: SessionState) -> DecidedCommand:

@@ -23,6 +23,7 @@ from weft.session.decide.base import (
     DecisionContext,
     SettingCommand,
 )
+from weft.session.decide.prompts import RESUME_CHOICES
 from weft.state import SessionSettings, SessionState
 from weft.thinking_levels import (
     THINKING_LEVELS,
@@ -78,8 +79,16 @@ def _change(
 def _check(name: str, value: Any) -> None:
     if name == "permission_mode" and value not in MODES:
         raise UsageError(f"no permission mode {value!r}; there are {', '.join(MODES)}")
+    if name == "resume":
+        _check_resume(value)
     if name == "thinking" and value not in THINKING_LEVELS:
         raise UsageError(f"no thinking level {value!r}; there are {', '.join(THINKING_LEVELS)}")
+
+
+def _check_resume(value: Any) -> None:
+    if value not in RESUME_CHOICES:
+        known = ", ".join(RESUME_CHOICES)
+        raise UsageError(f"no way to resume {value!r:.60}; there are {known}")
 
 
 def _set_mode(mode: str) -> DecidedCommand:

@@ -22,7 +22,13 @@ from weft.loop import promote, revision_of, tip_after, woken_fact
 from weft.messages import Node, Part
 from weft.session.commands import BeginWait, CancelWait, ScheduleInput, WakeTurn
 from weft.session.decide.base import DecidedCommand, DecisionContext, UnattendedCommand
-from weft.session.decide.prompts import clean_parts, start_at_head, with_turn
+from weft.session.decide.prompts import (
+    clean_parts,
+    come_back,
+    resume_choice,
+    start_at_head,
+    with_turn,
+)
 from weft.session.unattended_seal import schedule_words
 from weft.state import OpenSchedule, SessionState
 
@@ -138,6 +144,10 @@ def _wake(state: SessionState, context: DecisionContext) -> DecidedCommand:
     # turn to work, for all others it is at work already.
     if not context.running and state.turn.wait is not None:
         return DecidedCommand(answer=True, then="start_turn")
+    turn = state.turn.open
+    if not context.running and turn is not None and resume_choice(state) == "auto":
+        plan = come_back(state, context, by_itself=True)
+        return msgspec.structs.replace(plan, answer=plan.then == "go_on")
     if not context.running and state.goal.is_active:
         from weft.session.decide.goals import wake_goal  # few sessions have a goal
 

@@ -32,7 +32,14 @@ from weft.ids import BlobId, NodeId, SessionId
 from weft.loop import Commit, ProjectFacts, tip_after
 from weft.messages import Part, Text
 from weft.session.log.long_parts import WITH_PARTS, spill
-from weft.state import OpenTurnState, PromptSchedules, SessionGoal, SessionState, used_by
+from weft.state import (
+    OpenTurnState,
+    PromptSchedules,
+    SessionGoal,
+    SessionSettings,
+    SessionState,
+    used_by,
+)
 from weft.store import (
     LOOKS_READER,
     Append,
@@ -222,7 +229,12 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         is_child=parent is not None,
         archived=bool(settings.get("archived", False)),
         turn_open=turn.open is not None,
-        wake_at=_earliest(_wake_at(turn), schedules.next_due, goal.wake_at),
+        wake_at=_earliest(
+            _wake_at(turn),
+            _comes_back(turn, settings, about.created),
+            schedules.next_due,
+            goal.wake_at,
+        ),
         round_at=schedules.next_due,
         asleep=turn.wait is not None,
         min_reader=max(
@@ -311,6 +323,12 @@ def _wake_at(turn: OpenTurnState) -> float | None:
     if wait.on.kind != "time" or wait.until is None:
         return wait.at
     return wait.until
+
+
+def _comes_back(turn: OpenTurnState, settings: SessionSettings, created: float) -> float | None:
+    """Since when a turn is due that goes on by itself once no process has it."""
+    is_due = turn.open is not None and turn.wait is None and not turn.open.parked
+    return created if is_due and settings.get("resume") == "auto" else None
 
 
 def said(facts: Sequence[Fact]) -> list[SearchText]:

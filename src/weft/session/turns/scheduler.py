@@ -64,7 +64,9 @@ logger = logging.getLogger(__name__)
 REMEMBERED_SETTING = "remembered"
 """The name under which commands without facts are remembered; never the name of a setting."""
 
-GOAL_TICK_SECONDS: Final = 0.05
+TIME_TICK_SECONDS: Final = 0.05
+HELD_TICK_SECONDS: Final = 0.5
+"""How often the time of a turn is looked at while it does not pass."""
 
 _COMMAND = FailPointPair("session.command")
 _RESTART = FailPointPair("session.restart")
@@ -302,7 +304,7 @@ class TurnScheduler:
 
     def _set_to_work(self, work: SessionWork, journal: SessionTurnJournal) -> None:
         self._worker.start(work, journal, self._log.state)
-        self._watch_goal(work)
+        self._watch_time(work)
         self._set_status("thinking")
 
     # -- the goal
@@ -340,25 +342,44 @@ class TurnScheduler:
         goal = self._log.state.goal.goal
         return () if goal is None else (paused_fact(goal, "failed", why),)
 
-    def _watch_goal(self, work: SessionWork) -> None:
-        """Have the actor look again when the time of the goal may be over."""
-        stands = self._log.state.goal
-        if stands.is_active and stands.goal is not None and stands.goal.max_seconds is not None:
-            left = stands.goal.max_seconds - stands.elapsed(self._env.clock.now())
-            self._worker.watch_goal(work, max(GOAL_TICK_SECONDS, left), self._env.sleep)
+    # -- time
 
-    def goal_overdue(self, work: SessionWork) -> None:
-        """The time of the goal may be over: what works for it is stopped then."""
-        if work is not self._worker.turn or not self._log.state.goal.is_active:
-            return
+    def _watch_time(self, work: SessionWork) -> None:
+        """Have the actor look again when the time of the turn, or of the goal, may be over."""
+        left = [each for each in (self._goal_time_left(), self._turn_time_left(work)) if each]
+        if left:
+            self._worker.watch_time(work, min(left), self._env.sleep)
+
+    def _goal_time_left(self) -> float | None:
         stands = self._log.state.goal
-        assert stands.goal is not None
-        most = stands.goal.max_seconds
-        if most is None or stands.elapsed(self._env.clock.now()) < most:
-            # A question, or a wait, was open meanwhile.
-            self._watch_goal(work)
+        if not stands.is_active or stands.goal is None or stands.goal.max_seconds is None:
+            return None
+        left = stands.goal.max_seconds - stands.elapsed(self._env.clock.now())
+        return max(TIME_TICK_SECONDS, left)
+
+    def _turn_time_left(self, work: SessionWork) -> float | None:
+        state = self._log.state
+        most = None if state.turn.open is None else self._env.turns.max_seconds(state)
+        if work.is_compaction or most is None:
+            return None
+        left = most - state.turn.worked(self._env.clock.now())
+        return max(HELD_TICK_SECONDS if state.turn.is_held else TIME_TICK_SECONDS, left)
+
+    def time_overdue(self, work: SessionWork) -> None:
+        """The time of the turn, or of the goal, may be over: what works is stopped then."""
+        if work is not self._worker.turn or self._worker.is_aborting:
             return
-        self._worker.trip("the goal's time is over")
+        state, now = self._log.state, self._env.clock.now()
+        goal = state.goal.goal if state.goal.is_active else None
+        most = None if state.turn.open is None else self._env.turns.max_seconds(state)
+        if goal and goal.max_seconds is not None and state.goal.elapsed(now) >= goal.max_seconds:
+            self._worker.trip("the goal's time is over")
+        elif not work.is_compaction and most is not None and state.turn.worked(now) >= most:
+            self._worker.trip(f"the limit of {_shown(most)} for one turn is reached", "max_time")
+        else:
+            # A question, or a wait, was open meanwhile.
+            self._watch_time(work)
+            return
         self._worker.watch_abort()
 
     # -- writing
@@ -665,6 +686,11 @@ class SessionTurnJournal(TurnJournal):
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
         await self._turns.until(holds)
+
+
+def _shown(seconds: float) -> str:
+    """A length of time, as short as can be."""
+    return f"{seconds / 60:g} min" if seconds >= 60 and seconds % 6 == 0 else f"{seconds:g} s"
 
 
 def remembered(cause: CommandCause | None) -> Commit:

@@ -37,8 +37,8 @@ class AbortOverdue(msgspec.Struct, frozen=True):
     turn: SessionWork
 
 
-class GoalOverdue(msgspec.Struct, frozen=True):
-    """The time of the goal may be over, and this works for it."""
+class TimeOverdue(msgspec.Struct, frozen=True):
+    """The time of the turn, or of the goal that this works for, may be over."""
 
     turn: SessionWork
 
@@ -48,6 +48,6 @@ class StoreReturned(msgspec.Struct, frozen=True):
 
 
 OfTurns: TypeAlias = (
-    TurnWrites | ChildAppend | TurnEnded | AbortOverdue | GoalOverdue | StoreReturned
+    TurnWrites | ChildAppend | TurnEnded | AbortOverdue | TimeOverdue | StoreReturned
 )
 Message: TypeAlias = Command[Any] | OfTurns

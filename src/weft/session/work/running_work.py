@@ -15,9 +15,10 @@ import anyio
 
 from weft.actors import Mailbox, Supervisor, without_foreign_cancel
 from weft.errors import WeftError
+from weft.events import FinishReason
 from weft.ids import EntryId, TurnId
 from weft.loop import SessionWork, TurnJournal
-from weft.session.work.mailbox_messages import AbortOverdue, GoalOverdue, Message, TurnEnded
+from weft.session.work.mailbox_messages import AbortOverdue, Message, TimeOverdue, TurnEnded
 from weft.state import SessionState
 
 TELL_SECONDS: Final = 3.0
@@ -95,10 +96,11 @@ class RunningWork:
         """True while this turn is at work; None stands for any."""
         return self.turn is not None and turn_id in (None, self.turn.turn_id)
 
-    def trip(self, reason: str) -> TurnId | None:
+    def trip(self, reason: str, ends_as: FinishReason = "aborted") -> TurnId | None:
         """Abort it; its own clean-up settles everything.  Returns which one was aborted."""
         if self.turn is None:
             return None
+        self.turn.ends_as = ends_as
         # Before the cancel: the clean-up that it starts writes the reason into the log.
         self.turn.abort_reason = self.abort_reason = reason
         self.is_aborting = True
@@ -119,18 +121,18 @@ class RunningWork:
             self.turn.is_suspended = True
             self.turn.scope.cancel()
 
-    def watch_goal(
+    def watch_time(
         self, work: SessionWork, seconds: float, sleep: Callable[[float], Awaitable[None]]
     ) -> None:
-        """See to it that the actor looks at the goal's time in so many seconds."""
+        """See to it that the actor looks at its time in so many seconds."""
 
         async def look() -> None:
             await sleep(seconds)
             if work is self.turn:
                 with suppress(WeftError):  # the session is gone
-                    self._mailbox.post_now(GoalOverdue(work))
+                    self._mailbox.post_now(TimeOverdue(work))
 
-        self._supervisor.start(look, f"time of the goal of {work.turn_id}")
+        self._supervisor.start(look, f"time of {work.turn_id}")
 
     def watch_abort(self) -> None:
         """See to it that the actor hears when it does not stop in time."""

@@ -1,4 +1,6 @@
-"""Commands for prompts that are sent later, and for what waits: `/at`, `/loop`, `/waits`."""
+"""Commands beside the line: prompts that are sent later, what waits, and side questions (`/at`,
+`/loop`, `/waits`, `/btw`).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,12 @@ class LaterCommands(CommandGroup):
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        return {"/at": self._at, "/loop": self._loop, "/waits": self._waits}
+        return {
+            "/at": self._at,
+            "/loop": self._loop,
+            "/waits": self._waits,
+            "/btw": self._btw,
+        }
 
     async def _at(self, words: str) -> None:
         time, _, prompt = words.partition(" ")
@@ -70,6 +77,12 @@ class LaterCommands(CommandGroup):
             )
         found = await session.expand_command(prompt)
         return found.content, found.options
+
+    async def _btw(self, words: str) -> None:
+        if not words.strip():
+            raise UsageError("/btw needs a question: /btw which file was that in?")
+        # What it comes to is told by an event, to every client.
+        await self._session("ask a side question in").ask_aside(words.strip())
 
     async def _waits(self, words: str) -> None:
         session = self._session("wait for")
