@@ -5,100 +5,17 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from weft.evidence.bisection import BisectCheck, Bisection
 
 _WORDS: Final = {"good": ("✓", "passes"), "bad": ("✗", "fails"), "none": ("?", "no verdict")}
 _NAMED: Final = 3
 _SHOWN_LINES: Final = 3
 
 
-class ShownCheck(Protocol):
-    """What is shown of a check."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def verdict(self) -> str: ...
-
-    @property
-    def detail(self) -> str: ...
-
-    @property
-    def seconds(self) -> float: ...
-
-    @property
-    def output(self) -> str: ...
-
-    @property
-    def is_again(self) -> bool: ...
-
-    @property
-    def call(self) -> str | None: ...
-
-
-class ShownState(Protocol):
-    """What is shown of a state."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def why(self) -> str: ...
-
-
-class ShownCall(Protocol):
-    """What is shown of a call."""
-
-    @property
-    def target(self) -> str: ...
-
-    @property
-    def paths(self) -> Sequence[str]: ...
-
-    @property
-    def reason(self) -> str: ...
-
-
-class ShownDecision(Protocol):
-    """What is shown of a decision."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def reason(self) -> str: ...
-
-
-class ShownBisection(Protocol):
-    """What is shown of a bisection."""
-
-    @property
-    def paths(self) -> Sequence[str]: ...
-
-    @property
-    def calls(self) -> Sequence[ShownCall]: ...
-
-    @property
-    def decisions(self) -> Sequence[ShownDecision]: ...
-
-    @property
-    def checks(self) -> Sequence[ShownCheck]: ...
-
-    @property
-    def skipped(self) -> Sequence[ShownState]: ...
-
-    @property
-    def notes(self) -> Sequence[str]: ...
-
-    @property
-    def count(self) -> int: ...
-
-
-def check_line(check: ShownCheck) -> str:
+def check_line(check: BisectCheck) -> str:
     """One check that has ended."""
     mark, word = _WORDS.get(check.verdict, ("?", check.verdict))
     again = ", again" if check.is_again else ""
@@ -107,7 +24,7 @@ def check_line(check: ShownCheck) -> str:
     return f"{mark} {check.name}{again} {word}{detail} ({check.seconds:.1f} s)"
 
 
-def bisection_rows(found: ShownBisection) -> list[tuple[str, str]]:
+def bisection_rows(found: Bisection) -> list[tuple[str, str]]:
     """What is known of the break: a word, and what it says."""
     rows: list[tuple[str, str]] = []
     reasons = dict.fromkeys(call.reason for call in found.calls if call.reason)
@@ -127,7 +44,7 @@ def bisection_rows(found: ShownBisection) -> list[tuple[str, str]]:
     return rows
 
 
-def _counted(found: ShownBisection) -> str:
+def _counted(found: Bisection) -> str:
     again = sum(check.is_again for check in found.checks)
     inside = sum(check.call is not None and not check.is_again for check in found.checks)
     said = ["1 state" if found.count == 1 else f"{found.count} states"]
@@ -136,7 +53,7 @@ def _counted(found: ShownBisection) -> str:
     return ", ".join(said)
 
 
-def _output(checks: Sequence[ShownCheck]) -> str:
+def _output(checks: Sequence[BisectCheck]) -> str:
     """The end of what the last failing check printed."""
     failing = [check.output for check in checks if check.verdict == "bad" and check.output.strip()]
     if not failing:

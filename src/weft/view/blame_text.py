@@ -2,122 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from weft.evidence.blame import Blame, BlamedCheck
 
 _NAMED: Final = 3
 
 
-class BlamedTurn(Protocol):
-    """What is shown of a turn."""
-
-    @property
-    def session_id(self) -> str: ...
-
-    @property
-    def at(self) -> float: ...
-
-    @property
-    def prompt(self) -> str: ...
-
-
-class BlamedCallShown(Protocol):
-    """What is shown of a call."""
-
-    @property
-    def reason(self) -> str: ...
-
-
-class BlamedCheckShown(Protocol):
-    """What is shown of a check."""
-
-    @property
-    def command(self) -> str: ...
-
-    @property
-    def exit_code(self) -> int | None: ...
-
-    @property
-    def tree(self) -> str: ...
-
-
-class BlamedCommitShown(Protocol):
-    """What is shown of a commit."""
-
-    @property
-    def commit(self) -> str: ...
-
-    @property
-    def author(self) -> str: ...
-
-    @property
-    def at(self) -> float: ...
-
-    @property
-    def summary(self) -> str: ...
-
-
-class BlamedDecisionShown(Protocol):
-    """What is shown of a decision."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def reason(self) -> str: ...
-
-    @property
-    def rejected(self) -> Sequence[str]: ...
-
-
-class ShownBlame(Protocol):
-    """What is shown of a blame."""
-
-    @property
-    def made_by(self) -> str: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def turn(self) -> BlamedTurn | None: ...
-
-    @property
-    def call(self) -> BlamedCallShown | None: ...
-
-    @property
-    def check(self) -> BlamedCheckShown | None: ...
-
-    @property
-    def commit(self) -> BlamedCommitShown | None: ...
-
-    @property
-    def committed_by(self) -> BlamedTurn | None: ...
-
-    @property
-    def git_error(self) -> str: ...
-
-    @property
-    def decisions(self) -> Sequence[BlamedDecisionShown]: ...
-
-    @property
-    def since(self) -> float | None: ...
-
-    @property
-    def until(self) -> float | None: ...
-
-    @property
-    def steps(self) -> Sequence[str]: ...
-
-    @property
-    def notes(self) -> Sequence[str]: ...
-
-
 def blame_rows(
-    found: ShownBlame, when: Callable[[float], str], allowed: str = ""
+    found: Blame, when: Callable[[float], str], allowed: str = ""
 ) -> list[tuple[str, str]]:
     """What is known of a line: a word, and what it says.  `allowed` is who allowed the call, and
     `when` writes a time of day.
@@ -143,7 +38,7 @@ def blame_rows(
     return rows + [("note", note) for note in found.notes]
 
 
-def _check(check: BlamedCheckShown | None) -> str:
+def _check(check: BlamedCheck | None) -> str:
     if check is None:
         return "none was run after it"
     code = "did not come to its end" if check.exit_code is None else f"exit code {check.exit_code}"
@@ -151,7 +46,7 @@ def _check(check: BlamedCheckShown | None) -> str:
     return f"`{check.command}`: {code}{tree}; it may not cover this line"
 
 
-def _commit(found: ShownBlame, when: Callable[[float], str]) -> list[tuple[str, str]]:
+def _commit(found: Blame, when: Callable[[float], str]) -> list[tuple[str, str]]:
     if found.git_error:
         return [("commit", f"git failed, it is not known: {found.git_error}")]
     if found.commit is None:
