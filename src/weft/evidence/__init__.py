@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # their expressions take milliseconds, and few answers claim 
         BreakingCall,
         BreakingDecision,
     )
-    from weft.evidence.blame import Blame
+    from weft.evidence.blame import Blame, BlamedCheck
     from weft.evidence.blame_words import allowed_words
     from weft.evidence.cache_causes import CacheCause, CacheReport
     from weft.evidence.claims import AnswerClaim, claims_in
@@ -41,6 +41,7 @@ __all__ = [
     "BisectState",
     "Bisection",
     "Blame",
+    "BlamedCheck",
     "BreakingCall",
     "BreakingDecision",
     "CacheCause",
@@ -75,6 +76,7 @@ _HOMES = {
     "BreakingCall": "bisection",
     "BreakingDecision": "bisection",
     "Blame": "blame",
+    "BlamedCheck": "blame",
     "allowed_words": "blame_words",
     "verdict_digest": "output_digest",
     "AnswerClaim": "claims",

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.view.bisection_text import bisection_rows, check_line
-    from weft.view.blame_text import blame_rows
+    from weft.view.past.bisection_text import bisection_rows, check_line
+    from weft.view.past.blame_text import blame_rows
     from weft.view.blocks import (
         AgentEnd,
         AgentsCard,
@@ -203,9 +203,9 @@ _HOMES = {
     "step_title": "plan_steps",
     "steps_of": "plan_steps",
     "changed_paths": "rewind_text",
-    "bisection_rows": "bisection_text",
-    "blame_rows": "blame_text",
-    "check_line": "bisection_text",
+    "bisection_rows": "past.bisection_text",
+    "blame_rows": "past.blame_text",
+    "check_line": "past.bisection_text",
     "import_problems": "kept.import_text",
     "import_rows": "kept.import_text",
     "import_summary": "kept.import_text",

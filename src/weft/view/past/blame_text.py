@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from weft.evidence.blame import Blame, BlamedCheck
+    from weft.evidence import Blame, BlamedCheck
 
 _NAMED: Final = 3
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from weft.evidence.bisection import BisectCheck, Bisection
+    from weft.evidence import BisectCheck, Bisection
 
 _WORDS: Final = {"good": ("✓", "passes"), "bad": ("✗", "fails"), "none": ("?", "no verdict")}
 _NAMED: Final = 3
