@@ -200,3 +200,15 @@ def test_its_own_definition_is_no_use(hit: str) -> None:
         last_tree="tree-now",
     )
     assert [each.color for each in found] == ["green"]
+
+
+@pytest.mark.parametrize(
+    "command", ["ruff check .", "mypy .", "cargo build", "ruff format --check ."]
+)
+@pytest.mark.parametrize("answer", ["All checks pass.", "Everything is green.", "CI passes."])
+def test_all_checks_are_not_shown_by_one_that_runs_no_test(answer: str, command: str) -> None:
+    assert "green" not in colors(answer, command)
+
+
+def test_all_checks_are_shown_by_tests_and_a_linter() -> None:
+    assert colors("All checks pass.", "ruff check . && pytest") == ["green"]
