@@ -33,13 +33,16 @@ pytestmark = pytest.mark.anyio
 
 REFUSED = {
     "app": {
+        "blame",
         "change_setting",
         "decisions",
         "fan",
         "fans",
         "forget_trust",
+        "import_from",
         "index",
         "is_trusted",
+        "kept_contents",
         "memory",
         "permissions",
         "save_key",

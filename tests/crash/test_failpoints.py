@@ -13,6 +13,8 @@ import pytest
 from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
+    "loop/tool_calls.py:ToolCallBatch._take_back": "a question that nobody waits for any more; a "
+    "death before it leaves it to the end of its call",
     "session/log/session_log.py:SessionLog._append_batch": "the one append; its callers have them",
     "session/log/session_log.py:SessionLog.commit_first": "which of several servers has it, "
     "written anew by each life; a death around it is one before the commit that it precedes",

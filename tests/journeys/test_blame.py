@@ -162,6 +162,7 @@ async def test_a_file_that_a_rule_denies_is_not_blamed_and_one_it_asks_about_not
         assert (await app.blame("asked.txt", 1)).text == ""
 
 
+@pytest.mark.requirement("session:open_at")
 async def test_the_past_of_a_line_is_opened_in_an_overlay_that_leaves_nothing(
     shared_world: World,
 ) -> None:

@@ -6,7 +6,7 @@ from weft.api.session import Session
 from weft.app import App
 from weft.events import SessionCreated, SessionRestarted, decode
 from weft.ids import SessionId
-from weft.state import SessionState, snapshot
+from weft.state import GONE_ON_BY_USER, SessionState, snapshot
 from weft.store import Store
 
 
@@ -28,7 +28,11 @@ async def _fold(
     gaps = [each.seq for each in records] != list(range(1, len(records) + 1))
     wrong = [f"the log of {log} has a gap or a repeat"] if gaps else []
     stored = [decode(record.body) for record in records]
-    wrong += [f"it crashed: {each.reason}" for each in stored if isinstance(each, SessionRestarted)]
+    wrong += [
+        f"it crashed: {each.reason}"
+        for each in stored
+        if isinstance(each, SessionRestarted) and each.reason != GONE_ON_BY_USER
+    ]
     first = stored[0]
     if isinstance(first, SessionCreated) and first.fork is not None:
         wrong += await _fold(state, first.fork.session_id, store, first.fork.seq)

@@ -466,6 +466,9 @@ ROWS: dict[str, Requirement] = {
     "session:bisect": Requirement(
         "The turn, the call or the user's own change at which a check began to fail.", "signature 4"
     ),
+    "session:open_at": Requirement(
+        "The files as they were at a message, to be looked at and run in.", "signature 5"
+    ),
     "project:blame": Requirement(
         "What wrote a line: the message, the decision, who allowed it, the first check after it.",
         "signature 5",

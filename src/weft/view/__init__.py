@@ -10,8 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.view.past.bisection_text import bisection_rows, check_line
-    from weft.view.past.blame_text import blame_rows
     from weft.view.blocks import (
         AgentEnd,
         AgentsCard,
@@ -55,6 +53,8 @@ if TYPE_CHECKING:
     )
     from weft.view.markdown import finished_length
     from weft.view.outline import OutlineRow, agent_status, outline_rows
+    from weft.view.past.bisection_text import bisection_rows, check_line
+    from weft.view.past.blame_text import blame_rows
     from weft.view.plan_steps import step_title, steps_of
     from weft.view.receipt_text import receipt_note, receipt_rows, receipt_summary
     from weft.view.rewind_text import changed_paths, file_rows, rewind_summary

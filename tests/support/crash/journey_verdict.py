@@ -44,7 +44,7 @@ from weft.messages import CallResult, CallResults, ChatMessage, Message, ToolCal
 from weft.providers import ModelRequest
 from weft.runtime.ports.local import LocalPort
 from weft.session import load_line, load_state
-from weft.state import SessionState, snapshot
+from weft.state import GONE_ON_BY_USER, SessionState, snapshot
 from weft.store import Store
 
 TARGET = ContextTarget("scripted", "journey")
@@ -364,4 +364,6 @@ def _results(messages: Iterable[Message]) -> list[CallResult]:
 
 
 def _is_restart(fact: AnyFact) -> bool:
-    return isinstance(fact, SessionRestarted | ErrorRaised)
+    if isinstance(fact, SessionRestarted):
+        return fact.reason != GONE_ON_BY_USER
+    return isinstance(fact, ErrorRaised)

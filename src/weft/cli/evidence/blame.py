@@ -24,6 +24,7 @@ from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.sanitize import clean_line
 from weft.cli.stdio import tell, write_line, write_pretty
+from weft.cli.unattended.later_commands import INSIDE
 from weft.errors import UsageError
 from weft.evidence import Blame, allowed_words
 from weft.view import blame_rows
@@ -33,7 +34,7 @@ def run(arguments: ParsedArguments) -> int:
     """Show it."""
     if len(arguments.words) != 1:
         raise UsageError("`weft blame` takes a file and a line of it: weft blame src/app.py:12")
-    if arguments.flag("notes") and os.environ.get("WEFT_RUN"):
+    if arguments.flag("notes") and os.environ.get(INSIDE):
         raise UsageError(
             "this runs inside a session's command: a model writes no notes into the repository"
         )

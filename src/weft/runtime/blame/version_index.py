@@ -19,6 +19,7 @@ import msgspec
 
 from weft.errors import StoreError
 from weft.ids import BlobId, SessionId
+from weft.messages import clean_text
 from weft.runtime.blame.file_versions import FileVersion, LogFold, MadeCommit, VersionFold
 from weft.store import SessionRow, Store
 
@@ -135,6 +136,8 @@ class VersionIndex:
 
     async def of_path(self, path: str) -> list[FileVersion]:
         """All versions of a path in the project itself, the oldest first."""
+        if path != clean_text(path):
+            return []  # a name that is no text is in no log
         return await self._versions("path = ? AND place = 0", path)
 
     async def of_candidate(self, session: SessionId, path: str) -> list[FileVersion]:
