@@ -57,7 +57,10 @@ def test_a_message_is_excluded_by_its_number_and_a_result_names_its_message(
     last = weft.call("session", "exclude", session, "-1")
     assert (last.returncode, "taken out" in last.stderr + last.stdout) == (0, True)
     wrong = weft.call("session", "exclude", session)
-    assert (wrong.returncode, wrong.stderr) == (2, "weft: `weft session exclude` takes ID MESSAGE\n")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "weft: `weft session exclude` takes ID MESSAGE\n",
+    )
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -8,9 +8,11 @@ import pytest
 
 from tests.journeys.test_excluded_messages import ids
 from tests.support.compaction import SummarizingModel, gate_reached, send_prompts, start
+from tests.support.loom_views import events_of, scripted
 from tests.support.world import World, facts, until_idle
 from weft.api.session import Session
 from weft.events import Compacted, ModelCallStarted
+from weft.loom import GenerationComplete
 from weft.providers import ModelRequest
 from weft.providers.script import CallTool, Fail, SayText, Stall
 from weft.providers.scripted import ScriptedModel
@@ -175,3 +177,22 @@ async def test_an_undone_compaction_and_branches_send_none_of_it(world: World) -
         await session.rewind(line[-1])
         await send_prompts(session, "seven")
         assert not any("secret" in words(each) for each in teller.asked[3:] + teller.summaries)
+
+
+async def test_text_that_is_continued_is_sent_without_it(plain_world: World) -> None:
+    coder, writer = ScriptedModel(["One."]), scripted("w", " a branch")
+    async with plain_world.open(coder, writer) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("a secret")
+        first, last = await ids(session)
+        await session.exclude(first)
+        view = await app.loom.open(last)
+        view.set_model_plan([{"model": "scripted:w"}])
+        assert "secret" not in str(view.prompt_entries())
+        done = (await events_of(view.generate()))[-1]
+        assert isinstance(done, GenerationComplete)
+        assert "One." in words(writer.requests[-1])
+        assert "secret" not in words(writer.requests[-1])
+        # It stays in what is shown.
+        assert view.get_state().full_text.startswith("a secret")
+        await view.aclose()
