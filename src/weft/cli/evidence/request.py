@@ -52,7 +52,7 @@ async def _show(app: App, arguments: ParsedArguments) -> int:
 
 
 def write_body(body: str) -> None:
-    """A body as it is, and in UTF-8 wherever it goes; what a terminal would obey is shown to one."""
+    """A body as it is; to a terminal, what that would obey is not written."""
     if sys.stdout.isatty():
         write_line(clean(body))
         return
