@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.test_excluded_messages import ids
 from tests.support.compaction import SummarizingModel, gate_reached, send_prompts, start
 from tests.support.loom_views import events_of, scripted
 from tests.support.world import World, facts, until_idle
@@ -14,10 +13,15 @@ from weft.api.session import Session
 from weft.events import Compacted, ModelCallStarted
 from weft.loom import GenerationComplete
 from weft.providers import ModelRequest
-from weft.providers.script import CallTool, Fail, SayText, Stall
+from weft.providers.script import CallTool, Fail, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
+
+
+async def ids(session: Session) -> list[str]:
+    """The ids of the present line, oldest first."""
+    return [each for each, _ in await session.messages_with_ids()]
 
 
 def words(request: ModelRequest) -> str:
@@ -118,7 +122,11 @@ async def test_what_a_summary_carries_goes_in_the_middle_of_a_turn(world: World)
 
 
 async def test_a_call_that_is_made_again_is_made_without_it(world: World) -> None:
-    broken = [SayText(text="half"), Stall(gate="go"), Fail(error="ProviderUnavailable", times=1)]
+    broken: list[Step] = [
+        SayText(text="half"),
+        Stall(gate="go"),
+        Fail(error="ProviderUnavailable", times=1),
+    ]
     model = ScriptedModel(["one", broken, "done"])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
