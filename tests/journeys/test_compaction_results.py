@@ -178,3 +178,27 @@ async def test_a_diff_shows_what_the_last_step_cleared_and_not_what_an_earlier_o
     assert sum(line.startswith("read ") for line in diff.before) == new
     assert not any("Cleared to make room" in line for line in diff.before)
     assert all("Cleared to make room" in line for line in diff.after if line.startswith("read "))
+
+
+async def test_a_result_that_is_excluded_stays_cleared_for_when_it_is_put_back(
+    plain_world: World,
+) -> None:
+    plain_world.write("long.txt", "a line of the file\n" * 180)
+
+    def say(request: ModelRequest) -> Step:
+        number = len(teller.asked)
+        if number <= READS or ("once more" in str(request.messages) and number < 4 * READS):
+            return CallTool(name="read", args={"path": "long.txt", "offset": number})
+        return SayText(text=f"answer {number}")
+
+    teller = SummarizingModel(window=WINDOW, say=say)
+    async with plain_world.open(teller.model) as app:
+        session = await start(app, tools=["read"])
+        await send_prompts(session, "read it")
+        caller = next(node for node, each in await session.messages_with_ids() if each.tool_calls)
+        await send_prompts(session, "go on")
+        [first] = await facts(session, ResultsCleared)
+        await session.exclude(caller)
+        await send_prompts(session, "once more")
+        _, second, *_ = await facts(session, ResultsCleared)
+        assert set(first.results) <= set(second.results)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["flag", "text", "whole", "number", "many", "maybe"]
+Kind: TypeAlias = Literal["flag", "text", "whole", "index", "number", "many", "maybe"]
 """`many` may be given several times; `maybe` takes the next word unless that is an option."""
 
 

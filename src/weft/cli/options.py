@@ -661,7 +661,7 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandOption(
                 ("--call",),
                 "A call of the turn by its number from 0; the last by default.",
-                "whole",
+                "index",
                 "N",
             ),
             CommandOption(("--diff",), "What changed since the request before, line by line."),

@@ -217,6 +217,9 @@ class _Reader:
             # A lone `-` is a word: programs use it as the name of standard input.
             if self.is_literal or word == "-" or not word.startswith("-"):
                 return word
+            # Behind a command a negative number is a place counted from the end: no option is one.
+            if self.command and word[1:].isdecimal():
+                return word
             if word == "--":
                 self.is_literal = True
             elif word.startswith("--"):
@@ -284,6 +287,10 @@ class _Reader:
 
 
 def _converted(option: CommandOption, name: str, value: str) -> Any:
+    if option.kind == "index":
+        if not (value.isascii() and value.isdecimal() and len(value) < 10):
+            raise UsageError(f"{name} needs a whole number from 0 on, not {value!r:.80}")
+        return int(value)
     if option.kind not in ("whole", "number"):
         return value
     try:

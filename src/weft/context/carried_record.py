@@ -8,7 +8,7 @@ kept: so a compaction costs as much as its own part of the line, however long th
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -179,6 +179,12 @@ def edits_with(before: Iterable[EditedFile], gone: Sequence[LineEntry]) -> tuple
     return tuple(found.values())[-EDITS:]
 
 
+def failed_runs(line: Sequence[LineEntry]) -> set[tuple[str, int]]:
+    """The commands of these entries that failed, as they are kept, and how each ended."""
+    runs = (failed for entry in line for _, failed in _runs(entry) if failed is not None)
+    return {(failed.command, failed.exit_code) for failed in runs}
+
+
 # --- gathering ---------------------------------------------------------------------------
 
 
@@ -188,19 +194,26 @@ def _failures(
     """The commands that failed when they were last run."""
     found = {each.command: each for each in before}
     for entry in line:
-        for call in entry.node.calls:
-            result = entry.results.get(call.call_uid)
-            command = call.args.get("command")
-            if result is None or call.name != "shell" or not isinstance(command, str):
-                continue
+        for command, failed in _runs(entry):
             # Out and in again: the newest is last. It is known by what is kept of it; older
             # programs kept its beginning.
             short = _short_command(command)
             for name in (short, command[:COMMAND_CHARACTERS]):
                 found.pop(name, None)
-            if result.is_error and result.status == "done":
-                found[short] = _failed(short, result)
+            if failed is not None:
+                found[short] = failed
     return tuple(found.values())[-FAILURES:]
+
+
+def _runs(entry: LineEntry) -> Iterator[tuple[str, FailedCommand | None]]:
+    """The shell commands of an entry that have ended, and for each how it failed, if it did."""
+    for call in entry.node.calls:
+        result = entry.results.get(call.call_uid)
+        command = call.args.get("command")
+        if result is None or call.name != "shell" or not isinstance(command, str):
+            continue
+        is_failed = result.is_error and result.status == "done"
+        yield command, _failed(_short_command(command), result) if is_failed else None
 
 
 def _short_command(command: str) -> str:

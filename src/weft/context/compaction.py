@@ -226,8 +226,9 @@ def _cut(text: str, kept: int) -> str:
 
 def pinned(state: SessionState, line: Sequence[LineEntry]) -> tuple[LineEntry, ...]:
     """What is pinned on a line."""
-    nodes = state.tree.nodes
-    return tuple(e for e in line if e.node.id in nodes and nodes[e.node.id].marks.get("pin"))
+    tree = state.tree
+    pins = {node for node in tree.pins if node not in tree.excluded}
+    return tuple(entry for entry in line if entry.node.id in pins)
 
 
 def pin_block(entry: LineEntry) -> str:

@@ -531,7 +531,7 @@ class LoomSession:
         from weft.loom.continuation import ContinuationOptions
 
         current = self._here
-        text, context = self._tree.full_text(current), self._tree.context_of(current)
+        text, context = self._tree.sent_text(current), self._tree.context_of(current)
         found: list[ModelPrompt] = []
         for entry in self.model_plan:
             if entry.enabled:

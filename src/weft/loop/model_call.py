@@ -38,7 +38,7 @@ from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId
 from weft.loop.answer import ModelAnswer
 from weft.loop.base import ModelEnvironment
-from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
+from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts, StaleRequest
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import answer_node, call_started, promote
 from weft.loop.turn_line import PICTURES, REFUSED, TurnLine
@@ -124,6 +124,7 @@ class ModelCaller:
 
     async def ask(self) -> ModelAnswer | TurnStop:
         """The model's answer, noted and in the line; or why the turn has to end instead."""
+        await self._line.take_excluded()
         if (stop := await self._make_room()) is not None:
             return stop
         node = await self._open_call()
@@ -132,7 +133,14 @@ class ModelCaller:
         request = self._request = ModelCallAttempts(self._env, node)
         self._in_flight = node
         try:
-            answer = await request.answer(self._model_request(composed))
+            answer = await request.answer(self._model_request(composed), may_go_stale=True)
+        except StaleRequest as stale:
+            self.usage.call_is_over()
+            self.retries += stale.retries
+            self.usage.note_discarded(node, request, composed)
+            self._request = self._in_flight = None
+            # A call of its own: what is sent now is on record.
+            return await self.ask()
         except BrokenAnswer as broken:
             self.usage.call_is_over()
             self.retries += broken.retries
@@ -236,6 +244,7 @@ class ModelCaller:
         state = self._env.journal.state
         turn = state.turn.open
         open_call = turn.call if turn is not None and turn.turn_id == self._turn_id else None
+        await self._line.take_excluded()
         is_steered = bool(state.queue.waiting("steering"))  # while room was made
         # The call that was opened in the append that started the turn is used as it is; another one
         # would cost the first answer a second wait for the disk.  With facts that wait there is an

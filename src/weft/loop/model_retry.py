@@ -53,6 +53,16 @@ class BrokenAnswer(Exception):
         self.retries = retries
 
 
+class StaleRequest(Exception):
+    """It would be sent again with messages that were excluded meanwhile, or without some that were
+    put back.
+    """
+
+    def __init__(self, retries: int) -> None:
+        super().__init__("other messages are excluded by now")
+        self.retries = retries
+
+
 class ModelCallAttempts:
     """One model call with its retries.  `builder` holds what has arrived, also after a cancel."""
 
@@ -78,13 +88,14 @@ class ModelCallAttempts:
         """The present attempt used something, as far as one can tell."""
         return self.is_out or self.builder.has_begun
 
-    async def answer(self, request: ModelRequest) -> ModelAnswer:
+    async def answer(self, request: ModelRequest, *, may_go_stale: bool = False) -> ModelAnswer:
         """Stream the answer to its end.
 
         Raises:
             BrokenAnswer: retrying cannot help, or did not.
+            StaleRequest: where it may go stale, and has before it could be sent again.
         """
-        waited = 0.0
+        waited, excluded = 0.0, self._excluded
         while True:
             try:
                 return await self._attempt(request)
@@ -100,6 +111,12 @@ class ModelCallAttempts:
                     raise BrokenAnswer(final, self.retries) from error
                 waited += wait
                 await self._start_over(error, wait)
+                if may_go_stale and self._excluded != excluded:
+                    raise StaleRequest(self.retries) from error
+
+    @property
+    def _excluded(self) -> tuple[NodeId, ...]:
+        return tuple(self._env.journal.state.tree.excluded)
 
     @property
     def _limits(self) -> TurnLimits:

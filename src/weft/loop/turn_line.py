@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from weft.context import (
     ComposedMessages,
     ContextTarget,
@@ -100,14 +102,31 @@ class TurnLine:
     async def take_promoted(self, stored: Sequence[Fact]) -> None:
         """Inputs that were promoted became part of the line."""
         # Read anew and not taken from the facts: the queue holds only the beginning of a long one.
-        if any(isinstance(fact, InputPromoted) for fact in stored) or self._has_other_pins:
+        if any(isinstance(fact, InputPromoted) for fact in stored):
             await self.load()
+        else:
+            await self.take_excluded()
 
-    @property
-    def _has_other_pins(self) -> bool:
-        """Whether what is carried beside a summary may have changed with what is excluded."""
-        is_carried = bool(self._context.pinned or self._context.unpinned)
-        return is_carried and self._excluded != tuple(self._journal.state.tree.excluded)
+    async def take_excluded(self) -> None:
+        """Read again what a summary carries, where messages were excluded or put back since.
+
+        The entries stay: some may be noted and not yet stored.
+        """
+        excluded = tuple(self._journal.state.tree.excluded)
+        if self._excluded == excluded or self._context.compacted is None:
+            return
+        now = await self._journal.line()
+        if now.upto != self._context.upto:
+            return
+        self._excluded = excluded
+        self._context = msgspec.structs.replace(
+            self._context,
+            summary=now.summary,
+            pinned=now.pinned,
+            unpinned=now.unpinned,
+            compacted=now.compacted,
+        )
+        self._composed = None
 
     def take_results(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         """Calls of a node have come to an end."""

@@ -126,3 +126,19 @@ async def test_what_a_candidate_learned_comes_to_the_line_of_its_session(stage: 
         assert "What candidate 1, which worked on the same task, learned" in str(
             model.requests[-1].messages
         )
+
+
+async def test_what_was_excluded_in_a_candidate_is_in_no_lesson(stage: World) -> None:
+    model = candidate_model("script", "I tried.", "Avoid it.", "x")
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend a secret", 1)
+        await waited(fan)
+        [child] = [each.session for each in fan.candidates()]
+        candidate = await app.sessions.get(child)
+        line = await candidate.messages_with_ids()
+        [asked] = [node for node, each in line if "mend a secret" in each.content]
+        await candidate.exclude(asked)
+        await fan.bring_lesson(1)
+        assert "I tried." in str(model.requests[-1].messages)
+        assert "secret" not in str(model.requests[-1].messages)

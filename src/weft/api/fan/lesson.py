@@ -24,8 +24,9 @@ async def bring_lesson(
     """
     session = SessionBase(session_id, host)
     state = (await session._port()).state
-    shared = set(state.tree.line(state.tree.head))
-    line = [entry for entry in await (await host.port(child)).line() if entry.node.id not in shared]
+    port = await host.port(child)
+    unsent = {*state.tree.line(state.tree.head), *port.state.tree.excluded}
+    line = [entry for entry in await port.line() if entry.node.id not in unsent]
     if not any(entry.node.role == "assistant" for entry in line):
         raise UsageError(f"candidate {index} has said nothing yet")
     question = branch_summary(line, host.model(state.settings.model))

@@ -6,7 +6,6 @@ with the question behind it: so the vendor's cache serves it.  Nothing of it is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -17,25 +16,22 @@ from weft.api.model_query import Answer, CountedUsage, answer_to
 from weft.api.summaries.session_summary import RECORD_SECONDS, check_budget
 from weft.context import (
     ContextTarget,
-    LineEntry,
     PromptPrefix,
-    build,
-    cleared_entry,
     estimate,
     estimate_text,
     load_prefix,
     lone_request_digest,
-    notes_for_model,
 )
+from weft.context.build import CONTINUE_PROMPT
 from weft.errors import SessionError, UsageError, WeftError
 from weft.events import AsideAnswered
 from weft.ids import NodeId
-from weft.loop import compacted_message
+from weft.loop import ContextLine, messages_of
 from weft.messages import ChatMessage, Content, Message, Part, Text, Usage, as_parts, clean_text
 from weft.providers import ModelRequest, ToolSpec
 from weft.runtime.session_host import SessionHost
-from weft.session import BeginCall, RecordUsage, SessionPort, digest
-from weft.session.log.stored_line import load_clearing, load_compaction, load_nodes
+from weft.session import BeginCall, RecordUsage, digest
+from weft.session.log.line import LineCache
 from weft.state import SessionState
 
 ASIDE: Final = "aside"
@@ -63,7 +59,7 @@ async def ask_aside(session: SessionBase, content: Content, input_id: str | None
         return Answer(text=str(text), model=state.settings.model)
     model = host.model(state.settings.model)
     check_budget(session, state, state.settings.model)
-    request, place = await _request(port, host, state, question)
+    request, place = await _request(host, state, question)
     begun = BeginCall(
         model=state.settings.model,
         purpose="summary",
@@ -130,14 +126,15 @@ async def _record(
 
 
 async def _request(
-    port: SessionPort, host: SessionHost, state: SessionState, question: tuple[Part, ...]
+    host: SessionHost, state: SessionState, question: tuple[Part, ...]
 ) -> tuple[ModelRequest, NodeId | None]:
     """What is sent, and the last message of the line that is in it."""
     data = await host.stored_prefix(state.prefix) if state.prefix else None
     prefix = load_prefix(data) if data is not None else PromptPrefix(system="")
     named = host.model_named(state.settings.model)
     target = ContextTarget(*named.name.split(":", 1))
-    line, messages = await _line(port, host, state, target)
+    line = await _settled_line(host, state)
+    messages = _without_asking_on(messages_of(line, target, state))
     asked = ChatMessage(role="user", parts=(*question, Text(text=NO_TOOLS)))
     return (
         ModelRequest(
@@ -151,41 +148,22 @@ async def _request(
             thinking=state.settings.thinking,
             session_id=state.session_id,
         ),
-        line[-1].node.id if line else None,
+        line.entries[-1].node.id if line.entries else None,
     )
 
 
-async def _line(
-    port: SessionPort, host: SessionHost, state: SessionState, target: ContextTarget
-) -> tuple[Sequence[LineEntry], Sequence[Message]]:
+async def _settled_line(host: SessionHost, state: SessionState) -> ContextLine:
+    """The line as the next call reads it, up to the last message whose calls all have a result."""
     tree = state.tree
-    compaction, clearing = tree.compaction_for(tree.head), tree.clearing_for(tree.head)
-    line = await port.nodes(tree.line(tree.head, compaction.upto if compaction else None))
-    summary = ""
     async with host.registry.reading(state.session_id) as store:
-        if clearing is not None:
-            cleared = await load_clearing(clearing, store)
-            line = [cleared_entry(entry, cleared) for entry in line]
-        if compaction is not None:
-            kept = await load_nodes(tree, tree.pinned_on(compaction.upto), store)
-            summary = compacted_message(await load_compaction(compaction, store), kept)
-    settled = _settled(line)
-    upto = compaction.upto if compaction else None
-    # Behind the question no message of ours may stand that asks to go on.
-    messages = build(settled, target, summary=summary, upto=upto, notes=notes_for_model(tree))
-    if settled and settled[-1].node.role == "assistant" and _asks_to_go_on(messages):
-        messages = messages[:-1]
-    return settled, messages
-
-
-def _asks_to_go_on(messages: Sequence[Message]) -> bool:
-    last = messages[-1] if messages else None
-    return isinstance(last, ChatMessage) and last.role == "user"
-
-
-def _settled(line: Sequence[LineEntry]) -> Sequence[LineEntry]:
-    """The line up to the last message whose calls all have a result."""
-    last = line[-1] if line else None
+        line = await LineCache(store).context(tree, tree.head)
+    last = line.entries[-1] if line.entries else None
     if last is None or all(call.call_uid in last.results for call in last.node.calls):
         return line
-    return line[:-1]
+    return msgspec.structs.replace(line, entries=line.entries[:-1])
+
+
+def _without_asking_on(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Behind the question no message of ours may stand that asks to go on."""
+    asking = ChatMessage(role="user", parts=(Text(text=CONTINUE_PROMPT),))
+    return messages[:-1] if messages and messages[-1] == asking else messages

@@ -11,6 +11,7 @@ from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import find_id
 from weft.cli.stdio import tell, write_pretty
 from weft.errors import UsageError
+from weft.view import HistoryMessage
 
 
 async def exclude(app: App, arguments: ParsedArguments) -> int:
@@ -35,7 +36,7 @@ async def include(app: App, arguments: ParsedArguments) -> int:
 async def _named(app: App, arguments: ParsedArguments) -> tuple[Session, str]:
     """The session, and the message by its number in the history (from 0) or by its id."""
     if len(arguments.words) != 2:
-        raise UsageError(f"`weft session {arguments.verb}` takes ID MESSAGE")
+        raise UsageError(f"`weft {arguments.verb}` takes ID MESSAGE")
     named, message = arguments.words
     session = await app.sessions.get(await find_id(app, named))
     if not message.lstrip("-").isdecimal() or len(message) > 9:
@@ -43,4 +44,24 @@ async def _named(app: App, arguments: ParsedArguments) -> tuple[Session, str]:
     number, history = int(message), await session.messages_with_ids()
     if not -len(history) <= number < len(history):
         raise UsageError(f"there is no message {number}; the history has {len(history)}")
-    return session, history[number][0]
+    return session, _of_model(history, number % len(history))
+
+
+def _of_model(history: list[tuple[str, HistoryMessage]], number: int) -> str:
+    """The id of a message that is taken out by itself.
+
+    Raises:
+        UsageError: it is a result, which goes with the message that called.
+    """
+    named, message = history[number]
+    if message.role == "tool":
+        caller = next(
+            at
+            for at, (_, earlier) in reversed(list(enumerate(history[:number])))
+            if earlier.role == "assistant"
+        )
+        raise UsageError(
+            f"message {number} is the result of a tool; it goes with the message that called it: "
+            f"{caller}"
+        )
+    return named

@@ -25,27 +25,41 @@ def run(arguments: ParsedArguments) -> int:
 
 
 async def _show(app: App, arguments: ParsedArguments) -> int:
-    if len(arguments.words) > 2:
+    words = arguments.words
+    if len(words) > 2:
         raise UsageError("`weft request` takes [ID] [TURN]")
-    session = await app.sessions.get(await named_or_last(app, arguments.words[:1], "request"))
+    # A number alone is a turn: no id looks like one.
+    if len(words) == 1 and isinstance(turn_of(words), int):
+        words = ("", *words)
+    named = words[:1] if words and words[0] else ()
+    session = await app.sessions.get(await named_or_last(app, named, "request"))
     given = arguments.whole("call")
     found = await session.request(
-        turn_of(arguments.words[1:]),
+        turn_of(words[1:]),
         -1 if given is None else given,
         diff=arguments.flag("diff"),
     )
     if arguments.flag("json"):
         write_pretty(msgspec.to_builtins(found))
     elif arguments.flag("raw"):
-        # As it is: a masked byte would make it another request.
-        sys.stdout.write(found.body)
-        sys.stdout.flush()
+        write_body(found.body)
     elif arguments.flag("diff"):
         for line in found.diff.splitlines() or ["the same request as before"]:
             write_line(clean(line))
     else:
         _print(found)
     return OK
+
+
+def write_body(body: str) -> None:
+    """A body as it is; to a terminal, what that would obey is not written."""
+    if sys.stdout.isatty():
+        write_line(clean(body))
+        return
+    # A masked byte would make it another request.
+    sys.stdout.flush()
+    sys.stdout.buffer.write(body.encode())
+    sys.stdout.buffer.flush()
 
 
 def turn_of(words: tuple[str, ...]) -> str | int | None:

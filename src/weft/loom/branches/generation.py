@@ -396,7 +396,7 @@ class GenerationWork:
         entries = [each for each in plan if each.enabled and each.model]
         if not entries:
             raise _Refused("no_models", "no model is enabled; choose one")
-        self._text = tree.full_text(self._source)
+        self._text = tree.sent_text(self._source)
         self._context = tree.context_of(self._source)
         self._input_tokens = estimate_text(len(self._text) + len(self._context))
         self._check_budget()

@@ -466,6 +466,13 @@ class LoomTree:
         """All text from the root down to this node."""
         return self.shown_line(node).text
 
+    def sent_text(self, node: NodeId) -> str:
+        """The same as models are sent it: without what is excluded."""
+        excluded = self.tree.excluded
+        if not excluded:
+            return self.full_text(node)
+        return "".join(text for each, text in self.line_texts(node) if each not in excluded)
+
     def descendant_count(self, node: NodeId) -> int:
         """How many nodes are below."""
         return self.tree.descendant_count(node)

@@ -224,7 +224,9 @@ class RoomMaker:
         if not results or not await self._may():
             return False
         line, before = self._line.context, self._line.compose().tokens
-        kept = [uid for entry in line.entries for uid in entry.results if uid in line.cleared]
+        # Of what is excluded, too: put back, it is read as it was.
+        whole = self._line.entries
+        kept = [uid for entry in whole for uid in entry.results if uid in line.cleared]
         every = {**{uid: line.cleared[uid] for uid in kept}, **results}
         freed = await work_on(line.entries, cleared_tokens, line.entries, results)
         self._progress.take(line.entries)
