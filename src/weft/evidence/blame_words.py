@@ -43,6 +43,12 @@ def sentence_of(
         return f"it is not known who wrote it{ran}: a session's command, or you{committed}"
     if call is not None:
         return f"you wrote it with your command `{call.target}`{committed}"
+    if commit is not None and (is_first or not has_versions):
+        # It may be of any author: the sessions of theirs are not here.
+        came = f"it came with commit {commit.commit[:12]} of {commit.author}"
+        if has_versions:
+            return f"{came}, before a session first changed the file"
+        return f"no session has ever changed this file: {came}"
     if not has_versions:
         return f"no session has ever changed this file: the line is yours{committed}"
     if is_first:
