@@ -70,3 +70,52 @@ def test_a_line_is_explained_as_text_as_json_as_trailers_and_in_a_note(weft: Wef
         assert failed.returncode != 0
         assert says in failed.stderr
         assert failed.stderr.count("\n") == 1
+
+
+@pytest.mark.process
+def test_a_note_is_written_once_and_to_no_branch_that_its_name_leads_to(
+    weft: WeftProgram,
+) -> None:
+    git(weft.project, "init", "-q")
+    model = weft.script([call("write", path="a.txt", content="one\ntwo\n")], "done")
+    weft.run("-m", model, "--permission-mode", "auto", "-p", "write two lines")
+    git(weft.project, "add", "-A")
+    git(weft.project, "commit", "-qm", "Two lines")
+    head, branch = git(weft.project, "rev-parse", "HEAD"), git(weft.project, "symbolic-ref", "HEAD")
+    git(weft.project, "symbolic-ref", "refs/notes/weft", branch)
+    failed = weft.run("blame", "a.txt:1", "--notes", "--yes")
+    assert failed.returncode == 2
+    assert "refs/notes/weft leads elsewhere" in failed.stderr
+    assert git(weft.project, "rev-parse", "HEAD") == head
+    git(weft.project, "symbolic-ref", "--delete", "refs/notes/weft")
+    notes = weft.project / ".git" / "refs" / "notes"
+    notes.rmdir()
+    notes.symlink_to("heads")
+    failed = weft.run("blame", "a.txt:1", "--notes", "--yes")
+    assert "refs/notes/weft leads elsewhere" in failed.stderr
+    assert "weft" not in git(weft.project, "for-each-ref", "--format=%(refname)")
+    notes.unlink()
+    weft.run("blame", "a.txt:1", "--notes", "--yes")
+    once = git(weft.project, "rev-parse", "refs/notes/weft")
+    again = weft.run("blame", "a.txt:2", "--notes", "--yes")
+    assert (again.returncode, "noted on" in again.stderr) == (0, True)
+    assert git(weft.project, "rev-parse", "refs/notes/weft") == once
+
+
+@pytest.mark.process
+def test_a_worktree_names_the_folder_whose_sessions_changed_the_file(weft: WeftProgram) -> None:
+    git(weft.project, "init", "-q")
+    model = weft.script([call("write", path="src/a.txt", content="one\n")], "done")
+    weft.run("-m", model, "--permission-mode", "auto", "-p", "write it")
+    git(weft.project, "add", "-A")
+    git(weft.project, "commit", "-qm", "One line")
+    tree = weft.project.parent / "tree"
+    git(weft.project, "worktree", "add", "-q", str(tree))
+    model = weft.script([call("write", path="b.txt", content="two\n")], "done")
+    weft.run("-m", model, "--permission-mode", "auto", "-p", "write b", cwd=tree)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "Two")
+    git(weft.project, "merge", "-q", "tree")
+    for folder, name, other in ((tree, "src/a.txt", weft.project), (weft.project, "b.txt", tree)):
+        shown = weft.run("blame", f"{name}:1", cwd=folder).stdout
+        assert f"sessions of {other} changed this file" in shown

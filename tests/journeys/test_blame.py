@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from typing import Any
@@ -265,3 +266,73 @@ async def test_a_check_in_a_later_turn_counts_and_one_before_the_line_does_not(
         check = (await app.blame("a.txt", 1)).check
         assert check is not None
         assert (check.command, check.exit_code) == ("make test", 2)
+
+
+async def test_a_clock_that_is_set_back_between_two_edits_makes_no_line_the_users(
+    world: World,
+) -> None:
+    repository(world)
+    plan: list[Turn] = [write("a.txt", "one\ntwo\n"), edit("a.txt", "two", "TWO")]
+    async with world.open(turns(*plan), clock=world.clock) as app:
+        session = await start(app)
+        world.clock.advance(100)
+        await session.send_message("write it")
+        world.clock.advance(-50)
+        await session.send_message("upper two")
+        found = await app.blame("a.txt", 1)
+        assert found.turn is not None
+        assert found.turn.prompt == "write it"
+
+
+async def test_a_file_whose_name_is_no_text_is_one_sentence(world: World) -> None:
+    name = os.fsdecode(b"a\xff.txt")
+    (world.project / name).write_bytes(b"one\n")
+    (world.project / "link.txt").symlink_to(name)
+    async with open_world(world, turns()) as app:
+        for path in (name, "link.txt"):
+            with pytest.raises(UsageError, match="its name is no text, so no log names it"):
+                await app.blame(path, 1)
+            with pytest.raises(UsageError, match="its name is no text, so no log names it"):
+                await app.decisions.why(path)
+
+
+async def test_why_takes_a_folder_and_blame_does_not(world: World) -> None:
+    repository(world)
+    world.write("src/a.txt", "one\n")
+    head = commit(world, "Begin")
+    async with open_world(world, turns()) as app:
+        await app.decisions.log("Small files", scope=["src/**"])
+        why = await app.decisions.why("src")
+        assert why.commit is not None
+        assert why.commit.commit == head
+        for line in (1, 2):
+            with pytest.raises(UsageError, match="is a folder"):
+                await app.decisions.why("src", line)
+
+
+async def test_sessions_of_a_folder_around_or_below_are_named_where_they_changed_the_file(
+    world: World,
+) -> None:
+    repository(world)
+    world.write("src/other.txt", "one\n")
+    outer = open_world(world, turns(write("src/a.txt", "one\n")))
+    async with outer as app:
+        session = await start(app)
+        await session.send_message("write it")
+    inner = str(world.project / "src")
+    plan = turns(write("b.txt", "one\n"))
+    config = {"sandbox.mode": "off"}
+    async with world.open(plan, config=config, folder=inner) as app:
+        found = await app.blame("a.txt", 1)
+        assert (found.made_by, found.turn) == ("unknown", None)
+        assert found.sentence == (
+            f"no session of this folder wrote it, but sessions of {world.project} changed this "
+            "file: ask there"
+        )
+        assert (await app.blame("other.txt", 1)).made_by == "user"
+        session = await app.sessions.start_session(session_id="t", auto_approve=True)
+        await session.send_message("write b")
+    async with open_world(world, turns()) as app:
+        found = await app.blame("src/b.txt", 1)
+        assert found.made_by == "unknown"
+        assert f"sessions of {inner} changed this file" in found.sentence

@@ -27,16 +27,28 @@ def sentence_of(
     candidate: int | None = None,
     is_first: bool = False,
     has_versions: bool = True,
+    elsewhere: str = "",
 ) -> str:
-    """Who or what wrote the line."""
+    """Who or what wrote the line; `elsewhere` is another folder whose sessions changed the file."""
     if made_by == "session":
         return _by_session(turn, call, candidate)
     committed = "" if commit is None else f", in commit {commit.commit[:12]} of {commit.author}"
+    if elsewhere:
+        return (
+            f"no session of this folder wrote it, but sessions of {elsewhere} changed this file: "
+            "ask there"
+        )
     if made_by == "unknown":
         ran = "" if call is None else f" while `{call_words(call)}` ran"
         return f"it is not known who wrote it{ran}: a session's command, or you{committed}"
     if call is not None:
         return f"you wrote it with your command `{call.target}`{committed}"
+    if commit is not None and (is_first or not has_versions):
+        # It may be of any author: the sessions of theirs are not here.
+        came = f"it came with commit {commit.commit[:12]} of {commit.author}"
+        if has_versions:
+            return f"{came}, before a session first changed the file"
+        return f"no session has ever changed this file: {came}"
     if not has_versions:
         return f"no session has ever changed this file: the line is yours{committed}"
     if is_first:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from weft.ids import SessionId
 from weft.runtime.blame.file_versions import LogFold, VersionFold
 from weft.store import Record
@@ -63,3 +65,17 @@ def test_a_log_is_read_on_from_where_it_was_left() -> None:
         assert [*first.commits, *rest.commits] == whole.commits
     [made] = whole.commits
     assert (made.commit, made.turn_id) == ("f" * 40, "t")
+
+
+def test_a_clock_that_was_set_back_turns_no_changes_of_a_log_round() -> None:
+    records = [
+        record(1, "session_created", project_path="/p"),
+        record(5, "file_touched", path="a", action="created", after="1" * 64),
+        record(6, "file_touched", path="a", action="modified", after="2" * 64),
+    ]
+    set_back = msgspec.structs.replace(records[2], at=2.0)
+    fold = VersionFold(SESSION, LogFold())
+    for each in (records[0], records[1], set_back):
+        fold.take([each])
+    fold.versions.sort(key=lambda each: each.order)
+    assert [each.seq for each in fold.versions] == [5, 6]

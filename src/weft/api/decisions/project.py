@@ -59,7 +59,8 @@ from weft.decisions.relevance import nodes_for_path, relevant_nodes, search
 from weft.errors import UsageError
 from weft.evidence.blame import Blame, LineCommit, LineTurn
 from weft.ids import DecisionId, SessionId, new_id
-from weft.runtime.blame.line_blame import LineBlame, decided
+from weft.runtime.blame.line_blame import LineBlame
+from weft.runtime.blame.line_decisions import decided
 from weft.runtime.decisions.decision_book import (
     DecisionBook,
     file_content,
@@ -357,7 +358,7 @@ class ProjectDecisions:
         """
         blame = self._blame()
         if line is None:
-            inside = await blame.check_path(path)
+            inside = await blame.check_path(path, may_be_folder=True)
             commit, git_error = await blame.commit_of(inside, None)
             turn = await blame.newest_turn(inside, None if commit is None else commit.at)
         else:

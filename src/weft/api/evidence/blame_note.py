@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.decisions.sound_values import one_line
 from weft.errors import FinalToolError, UsageError
 from weft.evidence import Blame
 from weft.runtime.blame.line_commit import write_note
@@ -18,7 +19,9 @@ def trailers_of(found: Blame) -> Sequence[str]:
     """
     if found.turn is None:
         raise UsageError(f"{found.path}:{found.line} was written by no session: no trailers")
-    return [f"Weft-Session: {found.turn.session_id}", f"Weft-Turn: {found.turn.turn_id}"]
+    # A log may come from elsewhere, and each line of a trailer counts in a commit.
+    session, turn = one_line(found.turn.session_id), one_line(found.turn.turn_id)
+    return [f"Weft-Session: {session}", f"Weft-Turn: {turn}"]
 
 
 def noted_commit(found: Blame) -> str:

@@ -110,7 +110,9 @@ async def first_check(
     worked for another one, in that.
     """
     for _ in range(_MOST_PARENTS):
-        found = await _check_in(session, after, at, root, store)
+        # In its own log the fact's place tells what came after it, in another one the time.
+        since = 0.0 if after else at
+        found = await _check_in(session, after, since, root, store)
         if found is not None:
             return found
         parent = await _parent(session, store)

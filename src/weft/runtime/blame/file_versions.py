@@ -91,6 +91,8 @@ class MadeCommit(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class LogFold(msgspec.Struct):
     """What has to be known of a log to read it on."""
 
+    latest: float = 0.0
+    """The latest time so far: a clock may be set back, and its log goes on."""
     place: bool = False
     """Its session works in an overlay or a copy of its own."""
     turn_id: TurnId | None = None
@@ -137,7 +139,8 @@ class VersionFold:
                 if record.kind == "tool_complete":
                     self._committed(record)
                 elif record.kind in _KINDS:
-                    self._take(record)
+                    self.known.latest = max(self.known.latest, record.at)
+                    self._take(msgspec.structs.replace(record, at=self.known.latest))
             except (Corrupt, msgspec.MsgspecError):
                 continue
 

@@ -12,13 +12,12 @@ from typing import Final
 import anyio.to_thread
 import msgspec
 
-from weft.decisions import CommitEvidence, DecisionGraph, DecisionNode
-from weft.decisions.relevance import of_turn
+from weft.decisions import DecisionGraph
 from weft.decisions.sound_values import one_line
 from weft.errors import FinalToolError, UsageError
-from weft.evidence.blame import Blame, BlamedCall, BlamedDecision, LineCommit, LineTurn
+from weft.evidence.blame import Blame, BlamedCall, LineCommit, LineTurn
 from weft.evidence.blame_words import sentence_of
-from weft.ids import BlobId, NodeId, SessionId, TurnId
+from weft.ids import BlobId, NodeId, SessionId
 from weft.permissions import PolicyDecision
 from weft.runtime.blame.call_story import (
     CallStory,
@@ -28,8 +27,10 @@ from weft.runtime.blame.call_story import (
     turn_of,
 )
 from weft.runtime.blame.line_commit import blamed_commit
+from weft.runtime.blame.line_decisions import blamed_decision, decided
 from weft.runtime.blame.line_map import is_binary, lines_of
 from weft.runtime.blame.line_trace import LineTrace, TraceEnd, TracePlace
+from weft.runtime.blame.other_folders import folder_that_changed
 from weft.runtime.blame.version_index import VersionIndex
 from weft.runtime.services import Services
 from weft.sha256 import sha256
@@ -56,6 +57,8 @@ class LineOrigin(msgspec.Struct, frozen=True, kw_only=True):
     git_error: str
     committed_by: LineTurn | None
     has_versions: bool
+    elsewhere: str
+    """Another folder, whose sessions changed the file."""
     steps: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -101,6 +104,7 @@ class LineBlame:
                 candidate=candidate,
                 is_first=end.is_first,
                 has_versions=origin.has_versions,
+                elsewhere=origin.elsewhere,
             ),
             turn=story.turn,
             call=story.call,
@@ -109,7 +113,7 @@ class LineBlame:
             commit=origin.commit,
             committed_by=origin.committed_by,
             git_error=origin.git_error,
-            decisions=tuple(_shown(graph, node) for node in nodes[:MOST_DECISIONS]),
+            decisions=tuple(blamed_decision(graph, node) for node in nodes[:MOST_DECISIONS]),
             since=end.since if is_user else None,
             until=end.until if is_user else None,
             steps=origin.steps,
@@ -139,8 +143,14 @@ class LineBlame:
         if unread:
             notes += (f"{unread} session{'s' if unread > 1 else ''} cannot be read",)
         story = await self._story(end)
+        elsewhere = ""
         if story.is_by_user:
             end = msgspec.structs.replace(end, made_by="user")
+        elif end.made_by == "user":
+            places = self._services.places
+            elsewhere = await folder_that_changed(self._store, places, self._project, inside)
+        if elsewhere:
+            end = msgspec.structs.replace(end, made_by="unknown", version=None)
         return LineOrigin(
             path=inside,
             line=line,
@@ -151,6 +161,7 @@ class LineBlame:
             git_error=git_error,
             committed_by=committed_by,
             has_versions=has_versions,
+            elsewhere=elsewhere,
             steps=tuple(trace.steps),
             notes=notes,
         )
@@ -229,7 +240,7 @@ class LineBlame:
 
     # -- the file
 
-    async def check_path(self, path: str) -> str:
+    async def check_path(self, path: str, *, may_be_folder: bool = False) -> str:
         """A path as the logs have it.
 
         Raises:
@@ -241,7 +252,11 @@ class LineBlame:
         real, inside, kind = await anyio.to_thread.run_sync(self._placed, path)
         if inside == ".." or inside.startswith("../"):
             raise UsageError(f"{shown} is not in this project")
-        if kind == "folder":
+        if not _is_text(inside):
+            raise UsageError(
+                f"{shown} cannot be asked about: its name is no text, so no log names it"
+            )
+        if kind == "folder" and not may_be_folder:
             raise UsageError(f"{shown} is a folder; name a file and a line of it, FILE:LINE")
         if not kind:
             raise UsageError(await self._why_missing(inside, shown))
@@ -284,6 +299,14 @@ class LineBlame:
         return inside, data
 
 
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _opens(end: TraceEnd, story: CallStory) -> tuple[SessionId, NodeId] | None:
     """The session and the message at which the past of a line can be opened: of a candidate, where
     it was kept.
@@ -295,35 +318,3 @@ def _opens(end: TraceEnd, story: CallStory) -> tuple[SessionId, NodeId] | None:
     if end.kept is None and story.call is not None and story.call.node is not None:
         node = story.call.node
     return None if node is None else (version.session, node)
-
-
-def decided(
-    graph: DecisionGraph, commit: LineCommit | None, turn: LineTurn | None
-) -> list[DecisionNode]:
-    """What a commit and a turn are evidence of."""
-    found = {node.id: node for node in _of_commit(graph, commit)}
-    if turn is not None:
-        nodes = of_turn(graph, turn.session_id, TurnId(turn.turn_id))
-        found.update((node.id, node) for node in nodes if node.kind != "option")
-    return list(found.values())
-
-
-def _of_commit(graph: DecisionGraph, commit: LineCommit | None) -> list[DecisionNode]:
-    if commit is None:
-        return []
-    return [
-        node
-        for node in graph.nodes.values()
-        if node.kind != "option"
-        and any(
-            isinstance(each, CommitEvidence) and commit.commit.startswith(each.commit)
-            for each in node.evidence
-        )
-    ]
-
-
-def _shown(graph: DecisionGraph, node: DecisionNode) -> BlamedDecision:
-    rejected = tuple(option.title for option, _ in graph.options(node.id, "rejected"))
-    return BlamedDecision(
-        id=node.id, title=node.title, reason=node.why, status=node.status, rejected=rejected
-    )

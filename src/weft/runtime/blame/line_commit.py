@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 LONGEST_SUMMARY: Final = 200
 NOTES: Final = "weft"
 """Notes are kept below `refs/notes/weft`."""
+_AUTHOR: Final = ("-c", "user.name=Weft", "-c", "user.email=weft@localhost")
 _COMMIT: Final = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+)", re.MULTILINE)
 
 
@@ -112,8 +113,8 @@ async def _described(git: SafeGit, commit: str) -> LineCommit:
 async def write_note(
     runner: Runner, places: WeftPaths, project: str, commit: str, text: str
 ) -> None:
-    """Add to the note of a commit below `refs/notes/weft`; git sees no settings of the repository,
-    and runs no hook.
+    """Add to the note of a commit below `refs/notes/weft` what it does not say yet; git sees no
+    settings of the repository, and runs no hook.
 
     Raises:
         FinalToolError: there is no repository, or git failed.
@@ -122,9 +123,24 @@ async def write_note(
     found = await anyio.to_thread.run_sync(_place, project, "", scratch)
     if found is None:
         raise FinalToolError("there is no repository")
-    author = ("-c", "user.name=Weft", "-c", "user.email=weft@localhost")
-    async with open_safe_git(runner, found[0], scratch) as git:
-        done = await git.run(*author, "notes", f"--ref={NOTES}", "append", "-m", text, commit)
+    repository = found[0]
+    async with open_safe_git(runner, repository, scratch) as git:
+        if await _leads_elsewhere(git, repository.common):
+            raise FinalToolError(f"refs/notes/{NOTES} leads elsewhere")
+        note = ("notes", f"--ref={NOTES}")
+        known = await git.output(*note, "show", commit)
+        if known is not None and text in known:
+            return
+        done = await git.run(*_AUTHOR, *note, "append", "-m", text, commit)
     if done.exit_code:
         said = (done.errors or done.output).split("\n")[0].strip()
         raise FinalToolError(one_line(said, LONGEST_SUMMARY) or "git does not say why")
+
+
+async def _leads_elsewhere(git: SafeGit, common: str) -> bool:
+    """Whether the name of the notes stands for another one, as a branch: that would be moved."""
+    if await git.output("symbolic-ref", "--quiet", f"refs/notes/{NOTES}") is not None:
+        return True
+    place = f"{common}/refs/notes"
+    real = await anyio.to_thread.run_sync(os.path.realpath, place)
+    return real != place

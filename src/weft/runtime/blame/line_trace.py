@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
+from anyio.to_thread import run_sync as in_thread
 
 from weft.evidence.blame import LineWriter
 from weft.ids import BlobId
@@ -79,7 +80,7 @@ class LineTrace:
     async def lines(self, content: BlobId | None) -> list[bytes] | None:
         """The lines of a content; None where it is not stored."""
         data = None if content is None else await self._load(content)
-        return None if data is None else lines_of(data)
+        return None if data is None else await in_thread(lines_of, data)
 
     async def renamed_in(
         self, version: FileVersion, content: BlobId, lines: Sequence[bytes]
@@ -126,7 +127,7 @@ class LineTrace:
             if held == content:
                 return msgspec.structs.replace(version, before=held)
             old = await self.lines(held)
-            if old is not None and (like := likeness(old, lines)) >= most:
+            if old is not None and (like := await in_thread(likeness, old, lines)) >= most:
                 best, most = msgspec.structs.replace(version, before=held), like
         return best
 
@@ -212,7 +213,7 @@ class _FileWalk:
         old = await self._trace.lines(content)
         if old is None or content is None:
             return None
-        line = place_before(old, await self._lines(), self._place.line)
+        line = await in_thread(place_before, old, await self._lines(), self._place.line)
         if line is not None:
             self._place = TracePlace(path or self._place.path, content, line)
         return line is not None
@@ -368,7 +369,7 @@ class _FileWalk:
             old = await self._trace.lines(last)
             line = None
             if old is not None and last is not None:
-                line = place_before(old, await self._lines(), place.line)
+                line = await in_thread(place_before, old, await self._lines(), place.line)
             if line is None or last is None:
                 return None
             place = TracePlace(place.path, last, line)

@@ -8,10 +8,10 @@ read into memory instead.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 import anyio.to_thread
 import apsw
@@ -20,60 +20,68 @@ import msgspec
 from weft.errors import StoreError
 from weft.ids import BlobId, SessionId
 from weft.messages import clean_text
+from weft.runtime.blame.changes_file import empty_if_damaged, open_changes
 from weft.runtime.blame.file_versions import FileVersion, LogFold, MadeCommit, VersionFold
 from weft.store import SessionRow, Store
 
 logger = logging.getLogger(__name__)
 
-FILE: Final = "changes.db"
 PAGE: Final = 2_000
+MOST_TRIES: Final = 5
+"""Times that a log is read on while others read it on, too."""
 _ROWS: Final = 500
-_SCHEMA: Final = 1
-_TABLES: Final = """
-CREATE TABLE log (session TEXT PRIMARY KEY, created REAL, seq INTEGER, fold BLOB) WITHOUT ROWID;
-CREATE TABLE version (
-    session TEXT, seq INTEGER, at REAL, path TEXT, after TEXT, grp TEXT, place INTEGER, body BLOB
-);
-CREATE INDEX version_path ON version (path);
-CREATE INDEX version_after ON version (after);
-CREATE INDEX version_group ON version (session, grp);
-CREATE TABLE made (session TEXT, commit_id TEXT, body BLOB);
-CREATE INDEX made_commit ON made (commit_id);
-"""
+T = TypeVar("T")
+_Row: TypeAlias = tuple[Any, ...]
 
 
 class VersionIndex:
     """What is known of all sessions of a project."""
 
-    def __init__(self, db: apsw.Connection) -> None:
-        self._db = db
+    def __init__(self, store: Store, project_path: str, folder: Path | None) -> None:
+        self._store = store
+        self._project = project_path
+        self._folder = folder
+        self._db: apsw.Connection | None = None
         self.unread: list[SessionId] = []
         """Sessions that cannot be read."""
 
     @classmethod
     async def opened(cls, store: Store, project_path: str, folder: Path | None) -> VersionIndex:
         """The index, with all that the sessions tell of by now; `folder` is where it is kept."""
-        index = cls(await anyio.to_thread.run_sync(_opened, folder))
+        index = cls(store, project_path, folder)
         try:
-            await index._read_on(store, project_path)
-        except apsw.Error:
-            # Another process writes it, or the disk is full: it is only a cache.
-            logger.info("the index of changes is not used", exc_info=True)
-            index.close()
-            index = cls(_opened(None))
-            await index._read_on(store, project_path)
+            await index._open(folder)
+        except (apsw.Error, msgspec.MsgspecError, OSError) as error:
+            await index._do_without(error)
         return index
+
+    async def _open(self, folder: Path | None) -> None:
+        self._db = await anyio.to_thread.run_sync(open_changes, folder)
+        await self._read_on()
+
+    async def _do_without(self, error: Exception) -> None:
+        """Look at the logs themselves: another process writes the file, the disk is full, or it is
+        damaged.
+        """
+        logger.info("the index of changes is not used", exc_info=error)
+        self.close()
+        if self._folder is not None:
+            await anyio.to_thread.run_sync(empty_if_damaged, self._folder, error)
+        await self._open(None)
 
     def close(self) -> None:
         """Let go of the file."""
-        self._db.close()
+        if self._db is not None:
+            self._db.close()
 
     # -- reading the logs
 
-    async def _read_on(self, store: Store, project_path: str) -> None:
-        rows = await _all_rows(store, project_path)
-        await anyio.to_thread.run_sync(self._forget_others, {row.id for row in rows})
-        known = {name: (created, seq) for name, created, seq in self._db.execute(_KNOWN)}
+    async def _read_on(self) -> None:
+        self.unread.clear()
+        rows = await _all_rows(self._store, self._project)
+        known = await anyio.to_thread.run_sync(self._known)
+        if gone := known.keys() - {row.id for row in rows}:
+            await anyio.to_thread.run_sync(self._forget_all, gone)
         for row in rows:
             created, seq = known.get(row.id, (row.created, 0))
             if row.damaged:
@@ -83,54 +91,68 @@ class VersionIndex:
             if created == row.created and seq == row.last_seq and not row.turn_open:
                 continue
             try:
-                await self._read_log(store, row, seq if created == row.created else 0)
+                await self._read_log(row)
             except StoreError as error:
                 # A session that cannot be read hides none of the others.
                 logger.warning("a session cannot be read: %s", error, extra={"session": row.id})
                 self.unread.append(row.id)
 
-    async def _read_log(self, store: Store, row: SessionRow, seq: int) -> None:
-        if seq and await store.last_seq(row.id) < seq:
-            seq = 0  # another log of that name
-        fold = VersionFold(row.id, self._fold_of(row.id) if seq else LogFold())
-        last = seq
-        while records := await store.read(row.id, after=last, limit=PAGE):
-            await anyio.to_thread.run_sync(fold.take, records)
-            last = records[-1].seq
-        await anyio.to_thread.run_sync(partial(self._save, row, fold, last, anew=not seq))
+    async def _read_log(self, row: SessionRow) -> None:
+        for _ in range(MOST_TRIES):
+            place = await anyio.to_thread.run_sync(self._place_in, row)
+            seq, fold = 0, VersionFold(row.id, LogFold())
+            # A shorter log is another one of that name.
+            if place is not None and await self._store.last_seq(row.id) >= place[0]:
+                seq, fold = place[0], VersionFold(row.id, _fold_of(place[1]))
+            last = seq
+            while records := await self._store.read(row.id, after=last, limit=PAGE):
+                await anyio.to_thread.run_sync(fold.take, records)
+                last = records[-1].seq
+            save = partial(self._save, row, fold, place, last, anew=not seq)
+            if await anyio.to_thread.run_sync(save):
+                return
+        raise apsw.BusyError("other processes read the same log on")
 
-    def _fold_of(self, session: SessionId) -> LogFold:
-        found = self._one("SELECT fold FROM log WHERE session = ?", session)
-        return LogFold() if found is None else msgspec.json.decode(found, type=LogFold)
+    def _known(self) -> dict[str, tuple[float, int]]:
+        return {name: (created, seq) for name, created, seq in self._rows(_KNOWN)}
 
-    def _save(self, row: SessionRow, fold: VersionFold, last: int, *, anew: bool) -> None:
-        with self._db:
+    def _place_in(self, row: SessionRow) -> _Row | None:
+        """How far a log was read, and what is known of it from there on."""
+        sql = "SELECT seq, fold FROM log WHERE session = ? AND created = ?"
+        return next(iter(self._rows(sql, row.id, row.created)), None)
+
+    def _save(
+        self, row: SessionRow, fold: VersionFold, place: _Row | None, last: int, *, anew: bool
+    ) -> bool:
+        """Take changes in; False where another process has done so since `place` was looked up."""
+        with _Writing(self._open_db()) as db:
+            if self._place_in(row) != place:
+                return False
             if anew:
                 self._forget(row.id)
-            self._db.execute(
+            db.execute(
                 "INSERT OR REPLACE INTO log VALUES (?, ?, ?, ?)",
                 (row.id, row.created, last, msgspec.json.encode(fold.known)),
             )
-            self._db.executemany(
+            db.executemany(
                 "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [_row(version, in_place=fold.known.place) for version in fold.versions],
             )
-            self._db.executemany(
+            db.executemany(
                 "INSERT INTO made VALUES (?, ?, ?)",
                 [(each.session, each.commit, msgspec.json.encode(each)) for each in fold.commits],
             )
+        return True
 
-    def _forget_others(self, sessions: set[SessionId]) -> None:
+    def _forget_all(self, sessions: Iterable[str]) -> None:
         """Forget sessions that were deleted."""
-        gone = [name for name, *_ in self._db.execute(_KNOWN) if name not in sessions]
-        if gone:
-            with self._db:
-                for name in gone:
-                    self._forget(SessionId(name))
+        with _Writing(self._open_db()):
+            for name in sessions:
+                self._forget(SessionId(name))
 
     def _forget(self, session: SessionId) -> None:
         for table in ("log", "version", "made"):
-            self._db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
+            self._open_db().execute(f"DELETE FROM {table} WHERE session = ?", (session,))
 
     # -- looking things up
 
@@ -155,27 +177,63 @@ class VersionIndex:
     async def last_paths(self, most: int) -> list[str]:
         """Paths that were changed, the last ones first."""
         sql = "SELECT path FROM version WHERE place = 0 GROUP BY path ORDER BY max(at) DESC LIMIT ?"
-        found = await anyio.to_thread.run_sync(lambda: list(self._db.execute(sql, (most,))))
-        return [str(path) for (path,) in found]
+        return await self._found(lambda row: str(row[0]), sql, most)
 
     async def made_commit(self, commit: str) -> MadeCommit | None:
         """The call that made a commit."""
         sql = "SELECT body FROM made WHERE commit_id = ?"
-        body = await anyio.to_thread.run_sync(lambda: self._one(sql, commit))
-        return None if body is None else msgspec.json.decode(body, type=MadeCommit)
+        found = await self._found(lambda row: _decode(row[0], MadeCommit), sql, commit)
+        return found[0] if found else None
 
     async def _versions(self, where: str, *values: str) -> list[FileVersion]:
         sql = f"SELECT body FROM version WHERE {where}"
-        rows = await anyio.to_thread.run_sync(lambda: list(self._db.execute(sql, values)))
-        found = [msgspec.json.decode(body, type=FileVersion) for (body,) in rows]
+        found = await self._found(lambda row: _decode(row[0], FileVersion), sql, *values)
         return sorted(found, key=lambda each: each.order)
 
-    def _one(self, sql: str, *values: str) -> Any:
-        row = self._db.execute(sql, values).fetchone()
-        return None if row is None else row[0]
+    async def _found(self, read: Callable[[_Row], T], sql: str, *values: str | int) -> list[T]:
+        def look() -> list[T]:
+            return [read(row) for row in self._rows(sql, *values)]
+
+        try:
+            return await anyio.to_thread.run_sync(look)
+        except (apsw.Error, msgspec.MsgspecError) as error:
+            await self._do_without(error)
+        return await anyio.to_thread.run_sync(look)
+
+    def _rows(self, sql: str, *values: str | int | float) -> list[_Row]:
+        return list(self._open_db().execute(sql, values))
+
+    def _open_db(self) -> apsw.Connection:
+        assert self._db is not None
+        return self._db
+
+
+class _Writing:
+    """A transaction that has the file to itself from its beginning."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> apsw.Connection:
+        self._db.execute("BEGIN IMMEDIATE")
+        return self._db
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self._db.execute("COMMIT")
+        elif self._db.in_transaction:
+            self._db.execute("ROLLBACK")
 
 
 _KNOWN: Final = "SELECT session, created, seq FROM log"
+
+
+def _fold_of(body: bytes) -> LogFold:
+    return _decode(body, LogFold)
+
+
+def _decode(body: bytes, shape: type[T]) -> T:
+    return msgspec.json.decode(body, type=shape)
 
 
 def _row(version: FileVersion, *, in_place: bool) -> tuple[Any, ...]:
@@ -199,37 +257,3 @@ async def _all_rows(store: Store, project_path: str) -> Sequence[SessionRow]:
         found += rows
         place = rows[-1].last_active, rows[-1].id
     return found
-
-
-def _opened(folder: Path | None) -> apsw.Connection:
-    """The file, made anew where it cannot be read; in memory where there can be none."""
-    if folder is not None:
-        for path in _twice(folder / FILE):
-            try:
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                return _prepared(apsw.Connection(str(path)))
-            except (apsw.Error, OSError):
-                logger.info("the index of changes is made anew", exc_info=True)
-    return _prepared(apsw.Connection(":memory:"))
-
-
-def _twice(path: Path) -> Iterator[Path]:
-    yield path
-    for end in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
-    yield path
-
-
-def _prepared(db: apsw.Connection) -> apsw.Connection:
-    db.set_busy_timeout(2_000)
-    db.execute("PRAGMA synchronous = OFF")
-    row = db.execute("PRAGMA user_version").fetchone()
-    version = row[0] if row else 0
-    if version != _SCHEMA:
-        if version:
-            db.close()
-            raise apsw.SchemaChangeError("written by another version")
-        with db:
-            db.execute(_TABLES)
-            db.execute(f"PRAGMA user_version = {_SCHEMA}")
-    return db
