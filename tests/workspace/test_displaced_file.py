@@ -15,7 +15,7 @@ from weft import faults
 from weft.errors import RetryableToolError
 from weft.ids import BlobId
 from weft.workspace import LocalWorkspace
-from weft.workspace.writes.atomic_write import OURS
+from weft.workspace.writes.atomic_write import OURS, sweep
 from weft.workspace.writes.displaced_file import DISPLACED, displaced_name, read_name
 
 pytestmark = pytest.mark.anyio
@@ -157,6 +157,47 @@ async def test_a_new_file_in_place_of_one_that_is_removed_stays(
     assert left(project) == []
 
 
+# --- what another process sweeps, and what somebody else has put there
+
+
+@pytest.mark.parametrize("point", ["workspace.displaced.exchanged", "workspace.displaced.aside"])
+async def test_a_sweep_of_another_process_in_the_instant_makes_no_write_look_refused(
+    workspace: LocalWorkspace, project: Path, point: str
+) -> None:
+    file, is_written = project / "f", point.endswith("exchanged")
+    file.write_bytes(b"old")
+
+    def sweeping(place: Path) -> None:
+        folder = os.open(project, os.O_RDONLY)
+        sweep(folder)
+        os.close(folder)
+
+    arm(point, sweeping, file)
+    if is_written:
+        changed = await workspace.write("f", b"ours", expected=hash_of(b"old"))
+    else:
+        changed = await workspace.remove("f", expected=hash_of(b"old"))
+    assert changed.before == hash_of(b"old")
+    assert theirs(file) == ("ours" if is_written else "gone")
+    assert left(project) == []
+
+
+@pytest.mark.parametrize("place", [".git", ".envrc", "Makefile"])
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_a_name_that_a_repository_brings_along_puts_nothing_in_place(
+    workspace: LocalWorkspace, project: Path, place: str, is_link: bool
+) -> None:
+    """Git refuses to track `.git`, and rules may deny `.envrc`; neither knows our names."""
+    planted = project / f"{DISPLACED}0011223344556677---{place}"
+    if is_link:
+        planted.symlink_to("forged")
+    else:
+        planted.write_text("gitdir: forged")
+    await workspace.write("another", b"x", expected=None)  # sweeps
+    assert not os.path.lexists(project / place)
+    assert os.path.lexists(planted)
+
+
 # --- what a kill leaves
 
 DYING = """
@@ -203,9 +244,10 @@ async def test_after_a_kill_nothing_of_another_program_is_lost(
     is_placed = point == "workspace.displaced.exchanged"
     if changed:
         assert b"theirs" in contents.values()
-        # Where a new file holds its place, it is kept where it lies, under a name with its own.
-        [*kept] = left(project)
-        assert [read_name(name).place for name in kept] == (["f"] if is_placed else [])  # type: ignore[union-attr]
+        # What was displaced is kept where it lies, under a name with its own.
+        kept = [read_name(name) for name in left(project)]
+        is_displaced = point in ("workspace.displaced.exchanged", "workspace.displaced.aside")
+        assert [each and each.place for each in kept] == (["f"] if is_displaced else [])
         return
     assert left(project) == []
     is_there = point != "workspace.displaced.aside"
