@@ -409,7 +409,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
                 r" (?:-p|--password=)(?P<quote>[\"']?))"
                 # Not the ports of a container.
                 rf"(?![0-9.]*:[0-9]){NO_EXAMPLE}"
-                # Of what a mask cut, the rest stays as it is: masked again it would be another text.
+                # Of what a mask cut, the rest stays: masked again it would be another text.
                 r"(?:(?<=[\"'])[^\n\"'`$]{1,256}+(?=(?P=quote))"
                 r"|(?![^\s\"'`$]{0,256}\[redacted )[^\s\"'`$]{3,256}+(?=\s|$))",
             ),
