@@ -25,10 +25,7 @@ def main() -> None:
         exclude_selectors=["script", "style", "svg", "iframe", "template"],
         preprocessing=PreprocessingOptions(enabled=True, remove_navigation=True),
     )
-    try:
-        text = sys.stdin.buffer.read().decode(sys.argv[1], "replace")
-    except LookupError:  # a server may name any encoding
-        sys.exit("its encoding is not known")
+    text = sys.stdin.buffer.read().decode(sys.argv[1], "replace")
     sys.stdout.buffer.write((convert(text, options).content or "").encode(errors="replace"))
 
 

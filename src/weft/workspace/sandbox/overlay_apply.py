@@ -124,7 +124,8 @@ def _move_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
 def _near(step: ApplyStep, leaf: str) -> str:
     """A name beside the target, so that the last move is a rename within one folder."""
     assert step.after is not None
-    return displaced_name(step.before and step.before.hash, step.after.hash, leaf)
+    before = step.before.hash if step.before is not None else None
+    return displaced_name(before, step.after.hash, leaf)
 
 
 def _displace(step: ApplyStep, folder: int, leaf: str, near: str) -> None:
