@@ -134,6 +134,23 @@ async def test_of_two_changes_around_a_write_neither_is_lost(
     assert (project / kept).read_bytes() == b"the first"
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
+async def test_a_change_of_the_mode_in_the_instant_is_kept(
+    workspace: LocalWorkspace, project: Path, is_removed: bool
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+    arm((REMOVE if is_removed else WRITE)[0], lambda place: place.chmod(0o750), file)
+    with pytest.raises(RetryableToolError, match="changed since it was read"):
+        if is_removed:
+            await workspace.remove("f", expected=hash_of(b"old"))
+        else:
+            await workspace.write("f", b"ours", expected=hash_of(b"old"))
+    assert file.stat().st_mode & 0o777 == 0o750
+    assert theirs(file) == "old"
+    assert left(project) == []
+
+
 async def test_a_change_of_what_is_removed_is_kept(
     workspace: LocalWorkspace, project: Path
 ) -> None:

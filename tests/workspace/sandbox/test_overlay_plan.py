@@ -242,6 +242,22 @@ def test_what_is_written_behind_the_last_look_at_a_removed_file_stays(
     assert not [name for name in os.listdir(layers.project) if name.startswith(OURS)]
 
 
+def test_a_mode_that_is_set_in_the_very_instant_stays(layers: Layers) -> None:
+    layers.write("echo changed > c")
+    faults.arm(
+        "workspace.displaced.before_exchange",
+        action=lambda name: (layers.project / "c").chmod(0o750),
+    )
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
+    try:
+        outcome = applier.run(plan(str(layers.project), str(layers.upper), layers.started))
+    finally:
+        applier.close()
+        faults.disarm_all()
+    assert [why for _, why in outcome.failed] == ["it was changed just now"]
+    assert (layers.project / "c").stat().st_mode & 0o777 == 0o750
+
+
 @pytest.mark.parametrize("disk", ["the same disk", "another disk"])
 def test_what_is_displaced_when_the_disk_fails_stays_in_the_project(
     layers: Layers, disk: str, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,8 @@ def main() -> None:
     """Convert the page; the arguments are its encoding and its address."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+    # A page that ends it leaves no copy of its memory in the project.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
     options = ConversionOptions(

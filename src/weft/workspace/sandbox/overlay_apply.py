@@ -136,7 +136,7 @@ def _displace(step: ApplyStep, folder: int, leaf: str, near: str) -> None:
         if step.before.kind == "folder" or not step.before.identity:
             os.rename(near, leaf, src_dir_fd=folder, dst_dir_fd=folder)
         else:
-            _judged_place(step, folder, leaf, identity(ours)[:-1]).exchange(near)
+            _judged_place(step, folder, leaf, _looks(ours)).exchange(near)
     except DisplacedChange:
         raise OSError(0, _CHANGED) from None
     finally:
@@ -149,11 +149,10 @@ def _judged_place(
 ) -> DisplacedPlace:
     """The place of what was judged; `new` tells what is to take it."""
     assert step.before is not None
-    judged = step.before.identity[:-1]
+    judged = (step.before.mode, *step.before.identity[:-1])
 
     def looks(name: str) -> tuple[int, ...]:
-        # But for the time of the last change, which a rename sets.
-        return identity(os.stat(name, dir_fd=folder, follow_symlinks=False))[:-1]
+        return _looks(os.stat(name, dir_fd=folder, follow_symlinks=False))
 
     return DisplacedPlace(
         folder,
@@ -161,6 +160,11 @@ def _judged_place(
         is_old=lambda name: looks(name) == judged,
         is_new=lambda name: looks(name) == new,
     )
+
+
+def _looks(about: os.stat_result) -> tuple[int, ...]:
+    # But for the time of the last change, which a rename sets.
+    return (about.st_mode, *identity(about)[:-1])
 
 
 def _copy_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
