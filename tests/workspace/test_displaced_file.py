@@ -141,11 +141,14 @@ async def test_a_change_of_the_mode_in_the_instant_is_kept(
     file = project / "f"
     file.write_bytes(b"old")
     arm((REMOVE if is_removed else WRITE)[0], lambda place: place.chmod(0o750), file)
+    old = hash_of(b"old")
+    work = (
+        workspace.remove("f", expected=old)
+        if is_removed
+        else workspace.write("f", b"ours", expected=old)
+    )
     with pytest.raises(RetryableToolError, match="changed since it was read"):
-        if is_removed:
-            await workspace.remove("f", expected=hash_of(b"old"))
-        else:
-            await workspace.write("f", b"ours", expected=hash_of(b"old"))
+        await work
     assert file.stat().st_mode & 0o777 == 0o750
     assert theirs(file) == "old"
     assert left(project) == []
