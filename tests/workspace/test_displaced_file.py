@@ -218,6 +218,16 @@ async def test_a_name_that_a_repository_brings_along_puts_nothing_in_place(
     assert os.path.lexists(planted)
 
 
+async def test_a_file_without_end_under_such_a_name_holds_up_no_write(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    planted = project / f"{DISPLACED}0011223344556677---f"
+    with planted.open("wb") as file:
+        file.truncate(1 << 40)
+    await workspace.write("another", b"x", expected=None)  # sweeps
+    assert planted.stat().st_size == 1 << 40
+
+
 # --- what a kill leaves
 
 DYING = """

@@ -38,6 +38,8 @@ _HASH: Final = 16
 _LONGEST: Final = 255
 """Bytes of a name."""
 _CHUNK: Final = 1024 * 1024
+_MOST_READ: Final = 1024 * 1024 * 1024
+"""A larger one stays: to know it would hold up the write that found it."""
 _BEFORE_EXCHANGE: Final = faults.point("workspace.displaced.before_exchange")
 _EXCHANGED: Final = faults.point("workspace.displaced.exchanged")
 _MOVED_ASIDE: Final = faults.point("workspace.displaced.aside")
@@ -185,7 +187,8 @@ def _hash_if_free(folder: int, name: str) -> str | None:
     except OSError:
         return _hash_of_link(folder, name)
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_READ:
             return None
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         hashed = sha256()
