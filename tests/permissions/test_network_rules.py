@@ -211,6 +211,15 @@ def test_a_port_in_a_rule_is_compared_with_that_of_the_address() -> None:
     assert domain_fits("https://example.org/", "domain:example.org:443", restricts=False)
 
 
+@pytest.mark.parametrize("port", ["22", "8080", "6379"])
+def test_a_rule_without_a_port_allows_the_ports_of_the_web_and_restricts_all(port: str) -> None:
+    pattern = "domain:example.org"
+    for web in ("http://example.org/", "https://example.org/", "http://example.org:443/"):
+        assert domain_fits(web, pattern, restricts=False)
+    assert not domain_fits(f"http://example.org:{port}/", pattern, restricts=False)
+    assert domain_fits(f"http://example.org:{port}/", pattern, restricts=True)
+
+
 # --- a command that names hosts
 
 

@@ -15,7 +15,7 @@ from weft import faults
 from weft.errors import RetryableToolError
 from weft.ids import BlobId
 from weft.workspace import LocalWorkspace
-from weft.workspace.writes.atomic_write import OURS
+from weft.workspace.writes.atomic_write import OURS, sweep
 from weft.workspace.writes.displaced_file import DISPLACED, displaced_name, read_name
 
 pytestmark = pytest.mark.anyio
@@ -134,6 +134,26 @@ async def test_of_two_changes_around_a_write_neither_is_lost(
     assert (project / kept).read_bytes() == b"the first"
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
+async def test_a_change_of_the_mode_in_the_instant_is_kept(
+    workspace: LocalWorkspace, project: Path, is_removed: bool
+) -> None:
+    file = project / "f"
+    file.write_bytes(b"old")
+    arm((REMOVE if is_removed else WRITE)[0], lambda place: place.chmod(0o750), file)
+    old = hash_of(b"old")
+    work = (
+        workspace.remove("f", expected=old)
+        if is_removed
+        else workspace.write("f", b"ours", expected=old)
+    )
+    with pytest.raises(RetryableToolError, match="changed since it was read"):
+        await work
+    assert file.stat().st_mode & 0o777 == 0o750
+    assert theirs(file) == "old"
+    assert left(project) == []
+
+
 async def test_a_change_of_what_is_removed_is_kept(
     workspace: LocalWorkspace, project: Path
 ) -> None:
@@ -155,6 +175,57 @@ async def test_a_new_file_in_place_of_one_that_is_removed_stays(
     await workspace.remove("f", expected=hash_of(b"old"))
     assert file.read_bytes() == b"theirs"
     assert left(project) == []
+
+
+# --- what another process sweeps, and what somebody else has put there
+
+
+@pytest.mark.parametrize("point", ["workspace.displaced.exchanged", "workspace.displaced.aside"])
+async def test_a_sweep_of_another_process_in_the_instant_makes_no_write_look_refused(
+    workspace: LocalWorkspace, project: Path, point: str
+) -> None:
+    file, is_written = project / "f", point.endswith("exchanged")
+    file.write_bytes(b"old")
+
+    def sweeping(place: Path) -> None:
+        folder = os.open(project, os.O_RDONLY)
+        sweep(folder)
+        os.close(folder)
+
+    arm(point, sweeping, file)
+    if is_written:
+        changed = await workspace.write("f", b"ours", expected=hash_of(b"old"))
+    else:
+        changed = await workspace.remove("f", expected=hash_of(b"old"))
+    assert changed.before == hash_of(b"old")
+    assert theirs(file) == ("ours" if is_written else "gone")
+    assert left(project) == []
+
+
+@pytest.mark.parametrize("place", [".git", ".envrc", "Makefile"])
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_a_name_that_a_repository_brings_along_puts_nothing_in_place(
+    workspace: LocalWorkspace, project: Path, place: str, is_link: bool
+) -> None:
+    """Git refuses to track `.git`, and rules may deny `.envrc`; neither knows our names."""
+    planted = project / f"{DISPLACED}0011223344556677---{place}"
+    if is_link:
+        planted.symlink_to("forged")
+    else:
+        planted.write_text("gitdir: forged")
+    await workspace.write("another", b"x", expected=None)  # sweeps
+    assert not os.path.lexists(project / place)
+    assert os.path.lexists(planted)
+
+
+async def test_a_file_without_end_under_such_a_name_holds_up_no_write(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    planted = project / f"{DISPLACED}0011223344556677---f"
+    with planted.open("wb") as file:
+        file.truncate(1 << 40)
+    await workspace.write("another", b"x", expected=None)  # sweeps
+    assert planted.stat().st_size == 1 << 40
 
 
 # --- what a kill leaves
@@ -203,9 +274,10 @@ async def test_after_a_kill_nothing_of_another_program_is_lost(
     is_placed = point == "workspace.displaced.exchanged"
     if changed:
         assert b"theirs" in contents.values()
-        # Where a new file holds its place, it is kept where it lies, under a name with its own.
-        [*kept] = left(project)
-        assert [read_name(name).place for name in kept] == (["f"] if is_placed else [])  # type: ignore[union-attr]
+        # What was displaced is kept where it lies, under a name with its own.
+        kept = [read_name(name) for name in left(project)]
+        is_displaced = point in ("workspace.displaced.exchanged", "workspace.displaced.aside")
+        assert [each and each.place for each in kept] == (["f"] if is_displaced else [])
         return
     assert left(project) == []
     is_there = point != "workspace.displaced.aside"

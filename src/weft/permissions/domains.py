@@ -125,6 +125,9 @@ def domain_fits(address: str, pattern: str, *, restricts: bool) -> bool:
 
         folded = unicodedata.normalize("NFKC", address).casefold()
         return restricts and wanted.host in folded
-    if wanted.port is not None and wanted.port != int(plain[3] or _WEB_PORTS[plain[1].lower()]):
+    port = int(plain[3] or _WEB_PORTS[plain[1].lower()])
+    # Without a port, all are restricted and those of the web allowed.
+    is_any = restricts or port in _WEB_PORTS.values()
+    if not is_any if wanted.port is None else port != wanted.port:
         return False
     return wanted.covers(host, restricts=restricts)

@@ -277,8 +277,8 @@ class WebAccess(Protocol):
         """What was kept of a page a short time ago; None where nothing was."""
         ...
 
-    def keep(self, url: str, page: Any) -> None:
-        """Keep what a page came to, for a short time."""
+    def keep(self, url: str, page: Any, size: int) -> None:
+        """Keep what a page came to, which takes so many bytes, for a short time."""
         ...
 
     @property

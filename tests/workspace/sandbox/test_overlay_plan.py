@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from weft import faults
 from weft.workspace.sandbox import overlay_changes as overlay
 from weft.workspace.sandbox.overlay_apply import OverlayApplier
 from weft.workspace.sandbox.overlay_changes import TooMuch, changes
-from weft.workspace.sandbox.overlay_plan import plan, started_now
+from weft.workspace.sandbox.overlay_plan import ApplyStep, plan, started_now
 from weft.workspace.seen_versions import MOST_BYTES, MOST_OF_ONE, SeenVersions
 from weft.workspace.writes.atomic_write import OURS
 from weft.workspace.writes.rename_calls import exchange
@@ -220,6 +221,82 @@ def test_what_another_program_writes_in_the_very_instant_stays(
     assert [why for _, why in outcome.failed] == ["it was changed just now"]
     assert (layers.project / "c").read_text() == "by hand\n"
     assert not [name for name in os.listdir(layers.project) if name.startswith(OURS)]
+
+
+def test_what_is_written_behind_the_last_look_at_a_removed_file_stays(
+    layers: Layers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers.write("rm c")
+    look = OverlayApplier._check
+
+    def check(self: OverlayApplier, step: ApplyStep, folder: int, leaf: str) -> None:
+        look(self, step, folder, leaf)
+        (layers.project / "c").write_text("by hand\n")
+
+    monkeypatch.setattr(OverlayApplier, "_check", check)
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
+    outcome = applier.run(plan(str(layers.project), str(layers.upper), layers.started))
+    applier.close()
+    assert [why for _, why in outcome.failed] == ["it was changed just now"]
+    assert (layers.project / "c").read_text() == "by hand\n"
+    assert not [name for name in os.listdir(layers.project) if name.startswith(OURS)]
+
+
+def test_a_mode_that_is_set_in_the_very_instant_stays(layers: Layers) -> None:
+    layers.write("echo changed > c")
+    faults.arm(
+        "workspace.displaced.before_exchange",
+        action=lambda name: (layers.project / "c").chmod(0o750),
+    )
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
+    try:
+        outcome = applier.run(plan(str(layers.project), str(layers.upper), layers.started))
+    finally:
+        applier.close()
+        faults.disarm_all()
+    assert [why for _, why in outcome.failed] == ["it was changed just now"]
+    assert (layers.project / "c").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize("disk", ["the same disk", "another disk"])
+def test_what_is_displaced_when_the_disk_fails_stays_in_the_project(
+    layers: Layers, disk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the scratch folder, which is emptied."""
+    layers.write("echo changed > c")
+    exchanged: list[str] = []
+
+    def fail_once_exchanged(folder: int, one: str, other: str) -> bool:
+        if exchanged or (one.startswith("/") and disk == "another disk"):
+            raise OSError(errno.EIO if exchanged else errno.EXDEV, "no")
+        exchanged.append(one)
+        return exchange(folder, one, other)
+
+    monkeypatch.setattr("weft.workspace.writes.displaced_file.exchange", fail_once_exchanged)
+    if disk == "another disk":
+        link = os.link
+
+        def refuse(src: str, *rest: Any, **more: Any) -> None:
+            if src.startswith("/"):
+                raise OSError(errno.EXDEV, "no")
+            link(src, *rest, **more)
+
+        monkeypatch.setattr("weft.workspace.sandbox.overlay_apply.os.link", refuse)
+
+    def change(name: str) -> None:
+        (layers.project / "c").write_text("by hand\n")
+
+    faults.arm("workspace.displaced.before_exchange", action=change)
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
+    try:
+        outcome = applier.run(plan(str(layers.project), str(layers.upper), layers.started))
+    finally:
+        applier.close()
+        faults.disarm_all()
+    assert len(outcome.failed) == 1
+    shutil.rmtree(layers.upper)
+    there = [path.read_text() for path in layers.project.iterdir() if path.is_file()]
+    assert "by hand\n" in there
 
 
 # --- versions

@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.source_code import ROOT
 from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, settle, sweep
+from weft.workspace.writes.atomic_write import OURS
+from weft.workspace.writes.atomic_write import sweep as sweep_files
 
 pytestmark = pytest.mark.process
 
@@ -48,13 +50,26 @@ anyio.run(main)
 """
 
 
-def dies(base: Path, script: str, *, after: int = 0) -> None:
+AMID_AN_EXCHANGE = """
+from weft import faults
+def change(name):
+    if sys.argv[4]:
+        (base / "project" / "a").write_text(sys.argv[4])
+    faults.arm("workspace.displaced.exchanged", action=lambda name: os._exit(9))
+faults.arm("workspace.displaced.before_exchange", action=change)
+
+async def main"""
+
+
+def dies(
+    base: Path, script: str, *, after: int = 0, program: str = PROGRAM, more: str = ""
+) -> None:
     """Run a sandboxed command in a process that dies: while it runs (when it says `die`), after so
     many steps of putting its changes in, or when all of them are in and nobody has written that
     down.
     """
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(base), script, str(after)],
+        [sys.executable, "-c", program, str(base), script, str(after), more],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}"},
         capture_output=True,
@@ -124,6 +139,24 @@ def test_what_another_program_changed_since_is_left_alone(tmp_path: Path, projec
     assert [(project / name).read_text() for name in "bcd"] == ["by hand\n", "by hand\n", "new\n"]
     assert "left alone: b, c" in str(found)
     assert {each.path for each in found.changes} == {"a", "d"}
+
+
+@pytest.mark.parametrize("theirs", ["", "by hand\n"])
+def test_what_is_displaced_when_it_dies_is_lost_neither_in_the_scratch_folder(
+    tmp_path: Path, project: Path, theirs: str
+) -> None:
+    program = PROGRAM.replace("\nasync def main", AMID_AN_EXCHANGE)
+    dies(tmp_path, "echo new > a", program=program, more=theirs)
+    found = settle(str(tmp_path / "sandbox"), "call_1")
+    assert found is not None
+    assert (found.finished, found.left) == (("a",), ())
+    assert [each.path for each in found.changes] == ["a"]
+    assert (project / "a").read_text() == "new\n"
+    folder = os.open(project, os.O_RDONLY)
+    sweep_files(folder)
+    os.close(folder)
+    left = [path.read_text() for path in project.iterdir() if path.name.startswith(OURS)]
+    assert left == ([theirs] if theirs else [])
 
 
 SWAPS = "rm a; mkdir a; echo in > a/x; rm -r folder; echo now > folder; echo odd > $'n\\xff'"

@@ -16,6 +16,8 @@ _TIMEOUTS: Final = HttpTimeouts(connect=10.0, first_byte=20.0, idle=15.0)
 _JSON: Final = ("content-type", "application/json")
 _ACCEPT: Final = ("accept", "application/json")
 _SHOWN: Final = 500
+_LONGEST: Final = 4_000
+"""Characters of an address."""
 
 
 class SearchService(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,12 +118,19 @@ def hits_in(service: SearchService, body: bytes) -> list[SearchHit]:
 
 
 def _hit(found: Any, text: str) -> SearchHit | None:
-    if not isinstance(found, dict) or not isinstance(found.get("url"), str):
+    url = found.get("url") if isinstance(found, dict) else None
+    # What is longer, or would take another line, is no address that `fetch` takes.
+    if not isinstance(url, str) or len(url) > _LONGEST or not url.isprintable():
         return None
-    about = found.get(text)
-    title = found.get("title")
     return SearchHit(
-        title=" ".join(title.split()) if isinstance(title, str) else "(no title)",
-        url=found["url"],
-        text=" ".join(about.split())[:_SHOWN] if isinstance(about, str) else "",
+        title=_on_one_line(found.get("title")) or "(no title)",
+        url=url,
+        text=_on_one_line(found.get(text)),
     )
+
+
+def _on_one_line(said: Any) -> str:
+    if not isinstance(said, str):
+        return ""
+    words = " ".join(said[: 4 * _SHOWN].split())[:_SHOWN]
+    return "".join(letter for letter in words if letter.isprintable())

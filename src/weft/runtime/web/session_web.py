@@ -27,6 +27,8 @@ MOST_BYTES: Final = 10 * 1024 * 1024
 SECONDS: Final = 30.0
 KEPT_SECONDS: Final = 15 * 60.0
 MOST_KEPT: Final = 20
+MOST_KEPT_BYTES: Final = 32 * 1024 * 1024
+"""Of all pages of a session."""
 _TIMEOUTS: Final = HttpTimeouts(connect=10.0, first_byte=20.0, idle=15.0)
 _ACCEPT: Final = "text/html, application/xhtml+xml, text/*;q=0.9, application/pdf;q=0.8, */*;q=0.5"
 
@@ -48,7 +50,7 @@ class SessionWeb(WebAccess):
         self._clock = clock
         self._rules = rules
         self._look_up = look_up
-        self._kept: dict[str, tuple[float, Any]] = {}
+        self._kept: dict[str, tuple[float, Any, int]] = {}
         self._tls: ssl.SSLContext | None = None
 
     # -- pages
@@ -65,14 +67,16 @@ class SessionWeb(WebAccess):
         )
 
     def kept(self, url: str) -> Any:
-        at, page = self._kept.get(url, (0.0, None))
+        at, page, _ = self._kept.get(url, (0.0, None, 0))
         return page if self._clock.now() - at < KEPT_SECONDS else None
 
-    def keep(self, url: str, page: Any) -> None:
+    def keep(self, url: str, page: Any, size: int) -> None:
         self._kept.pop(url, None)
-        self._kept[url] = (self._clock.now(), page)
-        while len(self._kept) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._kept[url] = (self._clock.now(), page, size)
+        held = sum(each for _, _, each in self._kept.values())
+        while len(self._kept) > MOST_KEPT or held > MOST_KEPT_BYTES:
+            _, _, freed = self._kept.pop(next(iter(self._kept)))
+            held -= freed
 
     # -- search
 

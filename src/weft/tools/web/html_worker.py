@@ -16,6 +16,8 @@ def main() -> None:
     """Convert the page; the arguments are its encoding and its address."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+    # A page that ends it leaves no copy of its memory in the project.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
     options = ConversionOptions(
@@ -25,10 +27,7 @@ def main() -> None:
         exclude_selectors=["script", "style", "svg", "iframe", "template"],
         preprocessing=PreprocessingOptions(enabled=True, remove_navigation=True),
     )
-    try:
-        text = sys.stdin.buffer.read().decode(sys.argv[1], "replace")
-    except LookupError:  # a server may name any encoding
-        sys.exit("its encoding is not known")
+    text = sys.stdin.buffer.read().decode(sys.argv[1], "replace")
     sys.stdout.buffer.write((convert(text, options).content or "").encode(errors="replace"))
 
 

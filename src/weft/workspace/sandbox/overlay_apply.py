@@ -28,6 +28,7 @@ from weft.sha256 import sha256
 from weft.workspace.base import ChangedFile
 from weft.workspace.safe_open import open_beneath, open_folder
 from weft.workspace.sandbox.overlay_plan import ApplyStep, FoundEntry, identity
+from weft.workspace.writes.atomic_write import remove_if
 from weft.workspace.writes.displaced_file import DisplacedChange, DisplacedPlace, displaced_name
 
 _CHUNK = 1024 * 1024
@@ -107,58 +108,77 @@ def _put(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
 
 
 def _move_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
-    if step.before is not None:
-        _displace(step, folder, leaf, source)
-        return
     # A link refuses to take the place of what another program has put there meanwhile; a rename
     # does not.
-    os.link(source, leaf, dst_dir_fd=folder, follow_symlinks=False)
+    if step.before is None:
+        os.link(source, leaf, dst_dir_fd=folder, follow_symlinks=False)
+    else:
+        # By way of a name in the project: what is displaced must never lie in the scratch folder,
+        # which is emptied.  The layer keeps its own until the step is done, for `overlay_recovery`.
+        near = _near(step, leaf)
+        os.link(source, near, dst_dir_fd=folder, follow_symlinks=False)
+        _displace(step, folder, leaf, near)
     os.unlink(source)
 
 
-def _displace(step: ApplyStep, folder: int, leaf: str, spare: str) -> None:
+def _near(step: ApplyStep, leaf: str) -> str:
+    """A name beside the target, so that the last move is a rename within one folder."""
+    assert step.after is not None
+    before = step.before.hash if step.before is not None else None
+    return displaced_name(before, step.after.hash, leaf)
+
+
+def _displace(step: ApplyStep, folder: int, leaf: str, near: str) -> None:
     """Take the place of what was judged, and of nothing else."""
     assert step.before is not None
-    judged = step.before.identity
-    if step.before.kind == "folder" or not judged:
-        os.rename(spare, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-        return
-    ours = os.stat(spare, dir_fd=folder, follow_symlinks=False)
+    ours = os.stat(near, dir_fd=folder, follow_symlinks=False)
+    try:
+        if step.before.kind == "folder" or not step.before.identity:
+            os.rename(near, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            _judged_place(step, folder, leaf, _looks(ours)).exchange(near)
+    except DisplacedChange:
+        raise OSError(0, _CHANGED) from None
+    finally:
+        # Where it failed half way, somebody else's file may have this name.
+        remove_if(folder, near, ours.st_ino)
+
+
+def _judged_place(
+    step: ApplyStep, folder: int, leaf: str, new: tuple[int, ...] = ()
+) -> DisplacedPlace:
+    """The place of what was judged; `new` tells what is to take it."""
+    assert step.before is not None
+    judged = (step.before.mode, *step.before.identity[:-1])
 
     def looks(name: str) -> tuple[int, ...]:
-        # But for the time of the last change, which a rename sets.
-        return identity(os.stat(name, dir_fd=folder, follow_symlinks=False))[:-1]
+        return _looks(os.stat(name, dir_fd=folder, follow_symlinks=False))
 
-    new = identity(ours)[:-1]
-    place = DisplacedPlace(
+    return DisplacedPlace(
         folder,
         leaf,
-        is_old=lambda name: looks(name) == judged[:-1],
+        is_old=lambda name: looks(name) == judged,
         is_new=lambda name: looks(name) == new,
     )
-    try:
-        place.exchange(spare)
-    except DisplacedChange as change:
-        if kept := str(change):
-            # Not in the scratch folder, which is emptied: beside the newer one.
-            os.rename(kept, displaced_name(None, None, leaf), src_dir_fd=folder, dst_dir_fd=folder)
-        raise OSError(0, _CHANGED) from None
+
+
+def _looks(about: os.stat_result) -> tuple[int, ...]:
+    # But for the time of the last change, which a rename sets.
+    return (about.st_mode, *identity(about)[:-1])
 
 
 def _copy_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
-    # Beside its target, so that the last move is a rename within one folder, which is atomic.
     assert step.after is not None
-    before = step.before.hash if step.before is not None else None
-    near = displaced_name(before, step.after.hash, leaf)
+    near = _near(step, leaf)
+    if step.after.kind == "link":
+        os.symlink(os.readlink(source), near, dir_fd=folder)
+    else:
+        _copy_file(source, near, folder, step.after)
+    if step.before is not None:
+        _displace(step, folder, leaf, near)
+        return
     try:
-        if step.after.kind == "link":
-            os.symlink(os.readlink(source), near, dir_fd=folder)
-        else:
-            _copy_file(source, near, folder, step.after)
-        if step.before is None:
-            os.link(near, leaf, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        else:
-            _displace(step, folder, leaf, near)
+        os.link(near, leaf, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(near, dir_fd=folder)
@@ -236,7 +256,7 @@ def _touch(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
 
 def _remove(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     if not step.aside:
-        os.unlink(leaf, dir_fd=folder)
+        _unlink(step, folder, leaf)
         return
     try:
         _move_aside(leaf, folder, step.aside)
@@ -245,7 +265,19 @@ def _remove(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
             raise
         # Another disk: it is not gone from the one before it is on the other.
         _copy_aside(leaf, folder, step.aside)
+        _unlink(step, folder, leaf)
+
+
+def _unlink(step: ApplyStep, folder: int, leaf: str) -> None:
+    """Remove what was judged, and nothing else."""
+    if step.before is None or not step.before.identity:
         os.unlink(leaf, dir_fd=folder)
+        return
+    try:
+        aside = displaced_name(step.before.hash, None, leaf)
+        _judged_place(step, folder, leaf).remove(aside)
+    except DisplacedChange:
+        raise OSError(0, _CHANGED) from None
 
 
 def _keep_also(leaf: str, folder: int, target: str) -> None:

@@ -130,7 +130,7 @@ class FileReplacement:
             if before is None:
                 self._take_free_place(folder, name)
             else:
-                self._take_place(folder, name)
+                self._take_place(folder, before, name)
         except BaseException:
             remove_if(folder, name, os.fstat(fd).st_ino)
             raise
@@ -169,30 +169,32 @@ class FileReplacement:
         after, leaf = self._after, self.place.leaf
         return temporary(folder, 0o600, lambda: displaced_name(before.hash, after, leaf))
 
-    def _take_place(self, folder: int, name: str) -> None:
+    def _take_place(self, folder: int, before: _Old, name: str) -> None:
         try:
-            self._displaced(folder).exchange(name)
+            self._displaced(folder, before).exchange(name)
         except FileNotFoundError:
             self._compare(None)
             raise
         except DisplacedChange as change:
             raise change.explained(self.shown) from None
 
-    def _displaced(self, folder: int) -> DisplacedPlace:
-        return DisplacedPlace(
-            folder,
-            self.place.leaf,
-            is_old=lambda name: self._hash_of(folder, name) == self.expected,
-            is_new=lambda name: self._hash_of(folder, name) == self._after,
-        )
+    def _displaced(self, folder: int, before: _Old) -> DisplacedPlace:
+        def is_old(name: str) -> bool:
+            found = self._found(folder, name)
+            return found is not None and found.is_like(before)
 
-    def _hash_of(self, folder: int, name: str) -> BlobId | None:
-        """The hash of a plain file; None for whatever else may have come into its place."""
+        def is_new(name: str) -> bool:
+            found = self._found(folder, name)
+            return found is not None and found.hash == self._after
+
+        return DisplacedPlace(folder, self.place.leaf, is_old=is_old, is_new=is_new)
+
+    def _found(self, folder: int, name: str) -> _Old | None:
+        """A plain file; None for whatever else may have come into its place."""
         try:
-            found = _Old.read(folder, name, self.shown, 0)
+            return _Old.read(folder, name, self.shown, 0)
         except (ToolError, OSError):
             return None
-        return found.hash if found is not None else None
 
     @property
     def _after(self) -> BlobId:
@@ -239,7 +241,7 @@ class FileRemoval(FileReplacement):
         if not before.is_still(folder, self.place.leaf):
             self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
         self._raise_if_abandoned()
-        self._move_away(folder, before.hash)
+        self._move_away(folder, before)
         os.fsync(folder)
         return ChangedFile(
             path=self.shown,
@@ -250,10 +252,12 @@ class FileRemoval(FileReplacement):
             missing=unkept(self._kept_bytes) if before.kept is None else "",
         )
 
-    def _move_away(self, folder: int, expected: BlobId) -> None:
+    def _move_away(self, folder: int, before: _Old) -> None:
         _BEFORE_REMOVAL.hit()
         try:
-            self._displaced(folder).remove(displaced_name(expected, None, self.place.leaf))
+            self._displaced(folder, before).remove(
+                displaced_name(before.hash, None, self.place.leaf)
+            )
         except FileNotFoundError:
             self._compare(None)
             raise
@@ -305,6 +309,13 @@ class _Old:
         except OSError:
             return False
         return _identity(now) == _identity(self.about)
+
+    def is_like(self, other: _Old) -> bool:
+        """True when neither content nor owner, mode and attributes differ."""
+        mine, theirs = self.about, other.about
+        return (self.hash, self.extras, mine.st_mode, mine.st_uid, mine.st_gid) == (
+            *(other.hash, other.extras, theirs.st_mode, theirs.st_uid, theirs.st_gid),
+        )
 
     def pass_on(self, fd: int) -> None:
         """Give the new file the old one's owner, attributes and mode."""

@@ -7,8 +7,9 @@ expected, both change places again.
 
 A kill can leave a displaced file behind.  Its name holds the hashes of what was to be replaced and
 of what was to take its place: one that is either is of no more use to anyone, and is removed.  Any
-other is somebody's change that we have displaced: it goes back where its place is free, and is kept
-where it lies otherwise.  It is never removed.
+other is somebody's change that we have displaced: it is kept where it lies, and never removed.  Nor
+is it put back by itself: a repository or a command can make a file of such a name, and what it then
+brought into place would have passed no rule (`.git`, `.envrc`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _HASH: Final = 16
 _LONGEST: Final = 255
 """Bytes of a name."""
 _CHUNK: Final = 1024 * 1024
+_MOST_READ: Final = 1024 * 1024 * 1024
+"""A larger one stays: to know it would hold up the write that found it."""
 _BEFORE_EXCHANGE: Final = faults.point("workspace.displaced.before_exchange")
 _EXCHANGED: Final = faults.point("workspace.displaced.exchanged")
 _MOVED_ASIDE: Final = faults.point("workspace.displaced.aside")
@@ -80,11 +83,7 @@ def settle_displaced(folder: int, name: str) -> None:
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
         return
-    if about.place:
-        with suppress(OSError):
-            rename_new(folder, name, about.place)
-            return
-    logger.warning("a write that was cut short has displaced a file, which is kept as %s", name)
+    logger.warning("a write that was cut short has displaced a file, which is kept as %r", name)
 
 
 class DisplacedPlace(msgspec.Struct, frozen=True):
@@ -112,7 +111,7 @@ class DisplacedPlace(msgspec.Struct, frozen=True):
             os.rename(spare, self.leaf, src_dir_fd=self.folder, dst_dir_fd=self.folder)
             return
         _EXCHANGED.hit()
-        if self.is_old(spare):
+        if self._was_old(spare):
             self._remove(spare)
             return
         try:
@@ -134,20 +133,28 @@ class DisplacedPlace(msgspec.Struct, frozen=True):
         """
         rename_new(self.folder, self.leaf, aside)
         _MOVED_ASIDE.hit()
-        if self.is_old(aside):
+        if self._was_old(aside):
             self._remove(aside)
         else:
             self._give_back(aside)
 
+    def _was_old(self, name: str) -> bool:
+        """Whether what was displaced is what was to be replaced."""
+        try:
+            os.stat(name, dir_fd=self.folder, follow_symlinks=False)
+            return self.is_old(name)
+        except FileNotFoundError:
+            return True  # a sweep removes nothing else
+
     def _remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):  # a sweep came by, and came to the same
+        with suppress(FileNotFoundError):  # as above
             os.unlink(name, dir_fd=self.folder)
 
     def _give_back(self, name: str) -> NoReturn:
         try:
             rename_new(self.folder, name, self.leaf)
         except FileNotFoundError:
-            pass  # a sweep came by, and has done it
+            pass  # its owner has taken it away
         except OSError:
             # Another program has put a file there since: neither may be lost.
             raise DisplacedChange(name) from None
@@ -180,7 +187,8 @@ def _hash_if_free(folder: int, name: str) -> str | None:
     except OSError:
         return _hash_of_link(folder, name)
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_READ:
             return None
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         hashed = sha256()
