@@ -57,6 +57,7 @@ _MODULES = {
     "at": "weft.cli.unattended.later_commands",
     "waits": "weft.cli.unattended.later_commands",
     "btw": "weft.cli.unattended.side_question",
+    "sandbox": "weft.cli.operate.sandboxed_command",
     "queue": "weft.cli.operate.session_control",
     "stop": "weft.cli.operate.session_control",
     "store": "weft.cli.operate.store_command",

@@ -1201,6 +1201,19 @@ VERBS: tuple[CommandSpec, ...] = (
         examples=("weft btw ses_06b3 'which file was that in?'",),
     ),
     CommandSpec(
+        "sandbox",
+        "Run a command in the sandbox; what it changed is shown, and carried over on a yes",
+        "-- CMD",
+        (
+            CommandOption(("--yes",), "Carry over what it may change without a question."),
+            JSON,
+        ),
+        examples=(
+            "weft sandbox -- npm install left-pad",
+            "weft sandbox --yes 'make format && git diff --stat'",
+        ),
+    ),
+    CommandSpec(
         "waits",
         "Show what sessions wait for, and what is to be sent to them",
         options=(JSON,),

@@ -3,6 +3,7 @@ that the user types."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import anyio
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
         RunShell,
     )
     from weft.project.mentions import AskRead
+    from weft.workspace import ChangeReview, RunResult
 
 
 class MarkdownCommands:
@@ -117,6 +119,34 @@ class MarkdownCommands:
             check_client=lambda: actor.clients.check(AddNote(text=command, client=client)),
         )
         await run(command)
+
+    async def run_reviewed(
+        self,
+        session_id: SessionId,
+        command: str,
+        review: ChangeReview,
+        on_output: Callable[[str], None],
+    ) -> RunResult:
+        """Run a command of the user's in the sandbox; its changes are carried over if `review` says
+        so.
+
+        Raises:
+            UsageError: there is no sandbox, or it may not be run.
+        """
+        from weft.runtime.workspaces.reviewed_run import ReviewedRun
+
+        port = await self._registry.port(session_id)
+        if (refuse := self._refusal(port)) is not None:
+            await refuse(command)
+        assert isinstance(port, LocalPort)
+        actor = port.actor
+        run = ReviewedRun(
+            self._environment(port),
+            review=review,
+            on_output=on_output,
+            check_client=lambda: actor.clients.check(AddNote(text=command)),
+        )
+        return await run(command)
 
     def _refusal(self, port: SessionPort) -> RunShell | None:
         """Says why nothing can be run in a session; None where it can."""

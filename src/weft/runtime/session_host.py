@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up t
     from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
     from weft.runtime.workspaces.file_view import ProjectFile
     from weft.tools import OutputSchema
+    from weft.workspace import ChangeReview, RunResult
 
 logger = logging.getLogger(__name__)
 
@@ -734,6 +735,22 @@ class SessionHost:
             UsageError: it may not be run.
         """
         await self._markdown().run_as_user(session_id, command, to_model=to_model)
+
+    async def run_reviewed(
+        self,
+        session_id: SessionId,
+        command: str,
+        review: ChangeReview,
+        on_output: Callable[[str], None],
+    ) -> RunResult:
+        """Run a command of the user's in the sandbox, as `run_as_user` does, for as long as it
+        takes; what it changed is carried over if `review` says so.  `on_output` gets what it
+        prints.
+
+        Raises:
+            UsageError: there is no sandbox, or it may not be run.
+        """
+        return await self._markdown().run_reviewed(session_id, command, review, on_output)
 
     # -- what messages bring
 

@@ -6,7 +6,7 @@ watches, limits or isolates (boundaries, sandbox, file history) wraps one of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Protocol
 
 import anyio
@@ -82,6 +82,32 @@ class FileImage(msgspec.Struct, frozen=True, kw_only=True):
     """What is in a folder."""
 
 
+class ReviewedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A path that a command changed in the sandbox, before the change is the project's."""
+
+    path: str
+    """As the project shows it; of a folder, with a slash behind it."""
+    action: Literal["created", "modified", "deleted"]
+    is_ignored: bool = False
+    """An ignore file leaves it out of the history."""
+    data_before: bytes | None = None
+    """None where nothing was, or where it was not read."""
+    data_after: bytes | None = None
+
+
+class ReviewedChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command changed in the sandbox, judged and not yet carried over."""
+
+    files: tuple[ReviewedFile, ...] = ()
+    """What may reach the project."""
+    remarks: tuple[str, ...] = ()
+    """What may not, and why."""
+
+
+ChangeReview = Callable[[ReviewedChanges], Awaitable[bool]]
+"""Says whether changes are carried over."""
+
+
 class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A program to run: an argument vector, never a string for some shell to guess at."""
 
@@ -97,6 +123,9 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     drops_changes: bool = False
     """It was judged to only read: what it changes in the sandbox all the same, by a program that
     the project configures, does not reach the project."""
+    review: ChangeReview | None = None
+    """Asked before what it changed in the sandbox is carried over; where it says no, nothing is.
+    Watchers of such a command get all that it prints."""
     is_unconfined: bool = False
     """Run it outside the sandbox: the user was asked, and allowed it."""
     hidden: tuple[str, ...] = ()
@@ -143,6 +172,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """
     notes: tuple[str, ...] = ()
     """What the user has to know besides, a sentence or two each."""
+    is_declined: bool = False
+    """Its changes were shown for a review, which said no: none reached the project."""
     is_held_back: bool = False
     """Some of what it changed did not reach the project."""
     has_violations: bool = False

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from weft.errors import ToolError
-from weft.workspace.base import ChangedFile, unkept
+from weft.workspace.base import ChangedFile, ReviewedChanges, ReviewedFile, unkept
 from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.git_repository import find_hook_folder, may_be_record
@@ -126,6 +126,15 @@ class CommittedChanges(msgspec.Struct, kw_only=True):
     is_held_back: bool = False
 
 
+class JudgedLayer(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be done in one folder."""
+
+    root: str
+    upper: str
+    steps: list[ApplyStep]
+    removals: RemovalPlan
+
+
 class OverlayCommit:
     """Commits the changes of one command to the project."""
 
@@ -172,19 +181,48 @@ class OverlayCommit:
         self._gone: list[str] = []
         self._rewritten: list[str] = []
         self._moved: dict[str, MovedRange] = {}
+        self._committed = CommittedChanges()
+        self._layers: dict[int, JudgedLayer | None] = {}
+
+    async def review(self) -> ReviewedChanges:
+        """What `run` would carry over, and what not.
+
+        Nothing is put in place; `run` goes by the same verdicts, and leaves out what another
+        program changes meanwhile.
+        """
+        files: list[ReviewedFile] = []
+        for number, (root, _, _) in enumerate(self._place.layers):
+            layer = await self._judged_layer(number)
+            steps = () if layer is None else layer.steps
+            files += [
+                reviewed(step, as_text(self._shown(root, step.path)))
+                for step in steps
+                if step.do not in ("touch", "leave")
+            ]
+        remarks = (*self._committed.remarks, *self._remarks())
+        return ReviewedChanges(files=tuple(files), remarks=remarks)
 
     async def run(self) -> CommittedChanges:
         """Bring the project to what the command saw, as far as it may be."""
-        committed = CommittedChanges()
-        for number, (root, upper, _) in enumerate(self._place.layers):
-            await self._layer(number, root, upper, committed)
+        committed = self._committed
+        for number in range(len(self._place.layers)):
+            if (layer := await self._judged_layer(number)) is not None:
+                await self._put(number, layer)
         if self._tidy is not None:
             await self._threads.run(self._tidy)
         committed.remarks += self._remarks()
         committed.is_held_back |= bool(self._refused or self._lost or self._failed)
         return committed
 
-    async def _layer(self, number: int, root: str, upper: str, committed: CommittedChanges) -> None:
+    async def _judged_layer(self, number: int) -> JudgedLayer | None:
+        """The verdicts on one folder, found once: to judge may merge files, or move them aside."""
+        if number not in self._layers:
+            root, upper, _ = self._place.layers[number]
+            self._layers[number] = await self._judge_layer(root, upper)
+        return self._layers[number]
+
+    async def _judge_layer(self, root: str, upper: str) -> JudgedLayer | None:
+        committed = self._committed
         try:
             steps = await self._threads.run(
                 lambda: plan(root, upper, self._started, kept_bytes=self._kept_bytes)
@@ -198,13 +236,17 @@ class OverlayCommit:
                 f"carried over: {why}."
             )
             committed.is_held_back = True
-            return
+            return None
         allowed = await self._judged(steps, root, upper)
         # After all others: the records are judged as they would be, without what was refused.
         allowed = await self._guarded(allowed, root, upper, committed)
         allowed, removals = await self._with_removals(allowed, root, upper)
         if not allowed:
-            return
+            return None
+        return JudgedLayer(root=root, upper=upper, steps=allowed, removals=removals)
+
+    async def _put(self, number: int, layer: JudgedLayer) -> None:
+        root, upper, allowed, removals = layer.root, layer.upper, layer.steps, layer.removals
         why = unkept(self._kept_bytes)
         reported = _reports(allowed, lambda path: self._shown(root, path), why, removals)
         outcome = await self._threads.run(
@@ -212,7 +254,7 @@ class OverlayCommit:
         )
         self._settle(outcome, root)
         self._name_removed(outcome.done, removals, root)
-        _report(outcome.done, reported, committed)
+        _report(outcome.done, reported, self._committed)
 
     # --- judging -------------------------------------------------------------------------------
 
@@ -460,6 +502,24 @@ class OverlayCommit:
             ),
         )
         return [_listed(title, lines) for title, lines in kinds if lines]
+
+
+def reviewed(step: ApplyStep, shown: str) -> ReviewedFile:
+    """A step as it is shown before it is carried out."""
+    before, after = step.before, step.after
+    is_folder = "folder" in (each.kind for each in (before, after) if each is not None)
+    action: Literal["created", "modified", "deleted"] = "modified"
+    if after is None:
+        action = "deleted"
+    elif before is None:
+        action = "created"
+    return ReviewedFile(
+        path=f"{shown}/" if is_folder and step.do != "put" else shown,
+        action=action,
+        is_ignored=step.is_ignored,
+        data_before=None if before is None else before.data,
+        data_after=None if after is None else after.data,
+    )
 
 
 def write_plan(

@@ -26,7 +26,7 @@ import anyio
 import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError, ToolError
-from weft.workspace.base import ProcessCommand, Runner, RunResult
+from weft.workspace.base import ChangeReview, ProcessCommand, Runner, RunResult
 from weft.workspace.boundaries.workspace import SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.paths import WorkspaceRoots
@@ -67,6 +67,7 @@ SANDBOX_HINT = (
     "read, and there is no network{network}{sockets}.)"
 )
 NO_HOSTS = " (name the hosts that it needs in `hosts`)"
+NO_RULES = " (your rules name the hosts that it may reach: `fetch(domain:HOST)`)"
 # An overlay copies a file before it is changed, and then only the old name keeps the old inode; it
 # cannot move a folder of the layer below at all.  Neither can be switched on without being root.
 OVERLAY_LIMITS: Final = {
@@ -181,17 +182,39 @@ class SandboxRunner(Runner):
         loop = asyncio.get_running_loop()
         make_ready = partial(self._sandbox.make_ready, has_egress=has_egress)
         loop.call_soon(make_ready, box.cell, self._roots)
+        hint = self._hint(result, command, hosts)
         if place.is_unused:
             self._sandbox.scratch.give_back(place)
-            return _with(result, CommittedChanges(), self._hint(result, hosts))
+            return _with(result, CommittedChanges(), hint)
         if command.drops_changes:
             dropped = await self._dropped(place)
-            return _with(result, CommittedChanges(remarks=dropped), self._hint(result, hosts))
+            return _with(result, CommittedChanges(remarks=dropped), hint)
+        commit = self._commit_of(place, started, command.label)
+        if command.review is not None:
+            declined = await self._declined(commit, command.review, place)
+            if declined is not None:
+                return msgspec.structs.replace(_with(result, declined, hint), is_declined=True)
         # From here on the changes are the project's.  A cancel waits until they are complete and
         # recorded: half of them would be in the project and in no history.
         with anyio.CancelScope(shield=True):
-            committed = await self._commit_of(place, started, command.label).run()
-        return _with(result, committed, self._hint(result, hosts))
+            committed = await commit.run()
+        return _with(result, committed, hint)
+
+    async def _declined(
+        self, commit: OverlayCommit, review: ChangeReview, place: ScratchPlace
+    ) -> CommittedChanges | None:
+        """What is to be said of changes that the review does not want; None where it does."""
+        try:
+            changes = await commit.review()
+            if await review(changes):
+                return None
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._threads.run(lambda: self._sandbox.scratch.discard(place))
+            raise
+        with anyio.CancelScope(shield=True):
+            await self._threads.run(lambda: self._sandbox.scratch.discard(place))
+        return CommittedChanges(remarks=list(changes.remarks), is_held_back=True)
 
     async def _run_reaching(
         self,
@@ -243,7 +266,9 @@ class SandboxRunner(Runner):
         place: ScratchPlace,
         on_output: Callable[[str], None] | None,
     ) -> RunResult:
-        with closing(OutputCapture(on_output)) as output, closing(OutputCapture(None)) as errors:
+        is_endless = command.review is not None
+        capture = OutputCapture(on_output, is_endless=is_endless)
+        with closing(capture) as output, closing(OutputCapture(None)) as errors:
             request = self._sandbox.exec_request(command, self._roots)
             running = RunningCommand(cell, request, command, output, errors)
             try:
@@ -288,7 +313,7 @@ class SandboxRunner(Runner):
     def _shown(self, root: str, path: str) -> str:
         return path if root == self._names.root else f"{root}/{path}"
 
-    def _hint(self, result: RunResult, hosts: EgressJudge | None = None) -> str:
+    def _hint(self, result: RunResult, command: ProcessCommand, hosts: EgressJudge | None) -> str:
         """What to add to the result of a command that seems to have failed because of the
         sandbox.
         """
@@ -300,7 +325,8 @@ class SandboxRunner(Runner):
         if not any(word in result.output for word in _SANDBOX_SYMPTOMS):
             return ""
         options = self._sandbox.options
-        network = " but this machine's" if options.network else NO_HOSTS
+        none = NO_HOSTS if command.review is None else NO_RULES
+        network = " but this machine's" if options.network else none
         return SANDBOX_HINT.format(
             network=network if hosts is None else " but the hosts that are allowed",
             sockets="" if options.unix_sockets else "; unix sockets are refused",
