@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # their expressions take milliseconds, and few answers claim 
         BisectState,
         BreakingCall,
         BreakingDecision,
+        signal_of,
     )
     from weft.evidence.claims import AnswerClaim, claims_in
     from weft.evidence.command_runs import CommandRun, EvidenceRuns, MessageCalls, runs_of
@@ -45,6 +46,7 @@ __all__ = [
     "judged_claims",
     "may_claim",
     "runs_of",
+    "signal_of",
     "verdict_digest",
 ]
 
@@ -54,6 +56,7 @@ _HOMES = {
     "BisectState": "bisection",
     "BreakingCall": "bisection",
     "BreakingDecision": "bisection",
+    "signal_of": "bisection",
     "verdict_digest": "output_digest",
     "AnswerClaim": "claims",
     "claims_in": "claims",
