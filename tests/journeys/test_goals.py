@@ -142,6 +142,17 @@ async def test_a_check_that_gives_no_verdict_pauses_the_goal(
         assert await facts(session, GoalChecked) == []
 
 
+async def test_a_check_with_a_code_above_all_signals_has_failed(world: World) -> None:
+    app = world.open(ScriptedModel(["Done.", "Done."]))
+    async with app:
+        session = await app.sessions.start_session()
+        # So end `exit -1`, ssh and PHP.
+        await started(session, check="exit 255")
+        await until(session, GoalEnded)
+        assert [each.exit_code for each in await facts(session, GoalChecked)] == [255, 255]
+        assert await facts(session, GoalPaused) == []
+
+
 @pytest.mark.requirement("session:edit_goal", "session:resume_goal")
 async def test_a_goal_whose_check_was_wrong_goes_on_with_another_one(world: World) -> None:
     app = world.open(ScriptedModel([write("right"), "Done."]))
@@ -538,3 +549,28 @@ async def test_a_resume_counts_no_time_in_which_no_process_worked(
         await again.resume_goal()
         await until(again, GoalEnded)
         assert await reasons(again) == ["done"]
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_no_time_counts_before_the_first_thing_that_a_new_process_does(
+    world: World, is_paused: bool
+) -> None:
+    app = world.open(ScriptedModel([Stall(gate="never")]), clock=world.clock)
+    await app.__aenter__()
+    session = await app.sessions.start_session(permission_mode="accept_edits")
+    await started(session, max_seconds=60.0)
+    await until(session, ModelCallStarted)
+    await crash(app)
+    world.clock.advance(3600.0)
+    app = world.open(ScriptedModel(["Hello.", write("right"), "Done."]), clock=world.clock)
+    async with app:
+        again = await app.sessions.get(session.id)
+        if is_paused:
+            await again.pause_goal()
+        else:
+            await again.send_prompt("Are you there?")
+            await until_idle(again)
+        goal = await again.goal()
+        assert goal is not None
+        assert (goal.seconds, goal.reason) == (0.0, "user" if is_paused else "done")
+        assert len(await facts(again, SessionRestarted)) == 1

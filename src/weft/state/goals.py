@@ -12,6 +12,7 @@ from weft.events import (
     GoalEnded,
     GoalPaused,
     GoalSet,
+    ModelCallStarted,
     PermissionRequest,
     PermissionResolved,
     QuestionAnswered,
@@ -32,6 +33,16 @@ _STOPS: Final = frozenset({"aborted", "auth_error", "provider_error", "context_o
 """Ends of a turn that pause a goal: the user wants it, or another round would end the same way."""
 SHORT_DETAIL: Final = 300
 """Characters of what an earlier check printed; of the last one all is kept."""
+
+
+GOAL_TIMED: Final = frozenset(
+    {
+        *(GoalChecked, GoalEnded, GoalPaused, TurnStarted, TurnFinished, TurnWaiting, TurnWoken),
+        *(ModelCallStarted, PermissionRequest, PermissionResolved, QuestionAsked, QuestionAnswered),
+        SessionRestarted,
+    }
+)
+"""Facts from which on the time of a goal is counted anew."""
 
 
 class SessionGoal(msgspec.Struct):
