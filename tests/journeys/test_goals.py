@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import anyio.to_thread
+import msgspec
 import pytest
 
 from tests.support.world import World, crash, facts, until, until_idle
@@ -27,10 +28,10 @@ from weft.events import (
     decode,
 )
 from weft.ids import SessionId
-from weft.messages import Text
+from weft.messages import Text, Usage
 from weft.permissions import MODES
 from weft.providers import ModelInfo
-from weft.providers.script import CallTool, SayText, Stall
+from weft.providers.script import CallTool, SayText, Spend, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.session import SendPrompt
 from weft.store import LOOKS_READER
@@ -39,6 +40,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 CHECK = "grep -q right answer.txt"
 JUDGE = ModelInfo(provider="scripted", name="judge")
+PRICED = ModelInfo(provider="scripted", name="script", price_input=1.0, price_output=1.0)
+JUDGE_PRICED = msgspec.structs.replace(PRICED, name="judge")
 HELD = (Stall(gate="works"), SayText(text="Half of it."))
 
 
@@ -449,6 +452,34 @@ async def test_a_judge_that_gives_no_verdict_pauses_the_goal(world: World) -> No
         goal = await session.goal()
         assert goal is not None
         assert "no verdict" in goal.detail
+
+
+async def test_a_goal_goes_on_when_the_budget_of_its_session_is_raised(world: World) -> None:
+    dear = Spend(usage=Usage(input_tokens=1_000_000, output_tokens=1))
+    model = ScriptedModel([(write("wrong"), dear), "Hm.", write("right"), "Done."], info=PRICED)
+    app = world.open(model)
+    async with app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await session.set_budget(usd=0.5)
+        await started(session)
+        pause = await until(session, GoalPaused)
+        assert "budget" in pause.detail
+        await session.set_budget(usd=9.0)
+        await session.resume_goal()
+        await until(session, GoalEnded)
+        assert await reasons(session) == ["done"]
+
+
+async def test_a_judge_keeps_the_budget_of_the_session(world: World) -> None:
+    dear = Spend(usage=Usage(input_tokens=1_000_000, output_tokens=1))
+    judge = ScriptedModel(['{"reached": true, "why": "it is"}'], info=JUDGE_PRICED)
+    app = world.open(ScriptedModel([(SayText(text="Done."), dear)], info=PRICED), judge)
+    async with app:
+        session = await app.sessions.start_session()
+        await session.set_budget(usd=0.5)
+        await started(session, check=None, judge="scripted:judge", max_budget_usd=9.0)
+        await until(session, GoalPaused)
+        assert judge.request_count == 0
 
 
 async def test_what_was_tried_is_in_the_decision_graph_when_it_ends(world: World) -> None:

@@ -153,7 +153,7 @@ def verdict_of(exit_code: int | None) -> tuple[Verdict, str]:
 
 
 def signal_of(exit_code: int) -> int:
-    """The signal that ended a command; 0 for none.  `exit -1` is 255, which is above all of them."""
+    """The signal that ended a command; 0 for none: 255, of `exit -1`, is above all of them."""
     signal = exit_code - _SIGNAL_CODE if exit_code > 0 else -exit_code
     return signal if 0 < signal <= _LAST_SIGNAL else 0
 
