@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import anyio
 import anyio.to_thread
 import msgspec
 import pytest
@@ -401,6 +402,53 @@ async def test_a_goal_ends_when_its_time_is_over_in_the_middle_of_a_turn(world: 
         sleep.pass_time(61)
         await until(session, GoalEnded)
         assert await reasons(session) == ["max_time"]
+
+
+async def test_a_time_that_is_edited_counts_for_the_turn_that_runs(world: World) -> None:
+    from tests.support.waiting_turns import open_world
+
+    app, sleep = open_world(world, ScriptedModel([Stall(gate="never")]))
+    async with app:
+        session = await app.sessions.start_session()
+        await started(session)
+        await until(session, ModelCallStarted)
+        await session.edit_goal(max_seconds=60.0)
+        await anyio.wait_all_tasks_blocked()
+        sleep.pass_time(61)
+        await until(session, GoalEnded)
+        assert await reasons(session) == ["max_time"]
+
+
+async def test_a_goal_that_was_paused_for_longer_still_ends_in_time(world: World) -> None:
+    from tests.support.waiting_turns import open_world
+
+    app, sleep = open_world(world, ScriptedModel([Stall(gate="never")]))
+    async with app:
+        session = await app.sessions.start_session()
+        await started(session, max_seconds=60.0)
+        await until(session, ModelCallStarted)
+        await session.pause_goal()
+        sleep.pass_time(600)
+        await anyio.wait_all_tasks_blocked()
+        await session.resume_goal()
+        await anyio.wait_all_tasks_blocked()
+        sleep.pass_time(61)
+        await until(session, GoalEnded)
+        assert await reasons(session) == ["max_time"]
+
+
+async def test_nothing_waits_for_the_time_of_a_goal_that_is_over(world: World) -> None:
+    from tests.support.waiting_turns import open_world
+
+    model = ScriptedModel([write("wrong"), "I think so.", write("right"), "Now."])
+    app, sleep = open_world(world, model)
+    async with app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await started(session, max_seconds=3600.0)
+        await until(session, GoalEnded)
+        await anyio.wait_all_tasks_blocked()
+        assert 3600.0 in sleep.asked
+        assert sleep.sleepers == 0
 
 
 async def test_an_open_goal_needs_a_program_that_knows_goals(world: World) -> None:

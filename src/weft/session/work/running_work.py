@@ -47,6 +47,7 @@ class RunningWork:
         self.queued_before: frozenset[EntryId] = frozenset()
         """What was in the queue when the work that runs, or ran last, began."""
         self.settled = anyio.Event()
+        self._goal_watch: anyio.CancelScope | None = None
 
     def start(self, work: SessionWork, journal: TurnJournal, state: SessionState) -> None:
         """Set something to work that writes through this journal."""
@@ -80,6 +81,7 @@ class RunningWork:
 
     def release(self) -> SessionWork | None:
         """It is over; returns what it was."""
+        self.forget_goal()
         # Cleared before the event is set: those who wake look whether a turn runs.
         work, self.turn = self.turn, None
         self.settled.set()
@@ -87,6 +89,7 @@ class RunningWork:
 
     def drop(self) -> None:
         """Stop it and forget it: what it still writes is refused."""
+        self.forget_goal()
         if self.turn is not None:
             self.turn.scope.cancel()
             self.turn = None
@@ -122,15 +125,24 @@ class RunningWork:
     def watch_goal(
         self, work: SessionWork, seconds: float, sleep: Callable[[float], Awaitable[None]]
     ) -> None:
-        """See to it that the actor looks at the goal's time in so many seconds."""
+        """See to it that the actor looks at the goal's time in so many seconds, and no sooner."""
+        self.forget_goal()
+        scope = self._goal_watch = anyio.CancelScope()
 
         async def look() -> None:
-            await sleep(seconds)
-            if work is self.turn:
-                with suppress(WeftError):  # the session is gone
-                    self._mailbox.post_now(GoalOverdue(work))
+            with scope:
+                await sleep(seconds)
+                if work is self.turn:
+                    with suppress(WeftError):  # the session is gone
+                        self._mailbox.post_now(GoalOverdue(work))
 
         self._supervisor.start(look, f"time of the goal of {work.turn_id}")
+
+    def forget_goal(self) -> None:
+        """Nobody looks at the goal's time any more."""
+        watch, self._goal_watch = self._goal_watch, None
+        if watch is not None:
+            watch.cancel()
 
     def watch_abort(self) -> None:
         """See to it that the actor hears when it does not stop in time."""
