@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+import anyio
 import anyio.to_thread
+import msgspec
 import pytest
 
 from tests.support.world import World, crash, facts, until, until_idle
@@ -27,10 +29,10 @@ from weft.events import (
     decode,
 )
 from weft.ids import SessionId
-from weft.messages import Text
+from weft.messages import Text, Usage
 from weft.permissions import MODES
 from weft.providers import ModelInfo
-from weft.providers.script import CallTool, SayText, Stall
+from weft.providers.script import CallTool, SayText, Spend, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.session import SendPrompt
 from weft.store import LOOKS_READER
@@ -39,6 +41,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 CHECK = "grep -q right answer.txt"
 JUDGE = ModelInfo(provider="scripted", name="judge")
+PRICED = ModelInfo(provider="scripted", name="script", price_input=1.0, price_output=1.0)
+JUDGE_PRICED = msgspec.structs.replace(PRICED, name="judge")
 HELD = (Stall(gate="works"), SayText(text="Half of it."))
 
 
@@ -140,6 +144,17 @@ async def test_a_check_that_gives_no_verdict_pauses_the_goal(
         assert (pause.reason, goal.status) == ("failed", "paused")
         assert says in goal.detail
         assert await facts(session, GoalChecked) == []
+
+
+async def test_a_check_with_a_code_above_all_signals_has_failed(world: World) -> None:
+    app = world.open(ScriptedModel(["Done.", "Done."]))
+    async with app:
+        session = await app.sessions.start_session()
+        # So end `exit -1`, ssh and PHP.
+        await started(session, check="exit 255")
+        await until(session, GoalEnded)
+        assert [each.exit_code for each in await facts(session, GoalChecked)] == [255, 255]
+        assert await facts(session, GoalPaused) == []
 
 
 @pytest.mark.requirement("session:edit_goal", "session:resume_goal")
@@ -389,6 +404,53 @@ async def test_a_goal_ends_when_its_time_is_over_in_the_middle_of_a_turn(world: 
         assert await reasons(session) == ["max_time"]
 
 
+async def test_a_time_that_is_edited_counts_for_the_turn_that_runs(world: World) -> None:
+    from tests.support.waiting_turns import open_world
+
+    app, sleep = open_world(world, ScriptedModel([Stall(gate="never")]))
+    async with app:
+        session = await app.sessions.start_session()
+        await started(session)
+        await until(session, ModelCallStarted)
+        await session.edit_goal(max_seconds=60.0)
+        await anyio.wait_all_tasks_blocked()
+        sleep.pass_time(61)
+        await until(session, GoalEnded)
+        assert await reasons(session) == ["max_time"]
+
+
+async def test_a_goal_that_was_paused_for_longer_still_ends_in_time(world: World) -> None:
+    from tests.support.waiting_turns import open_world
+
+    app, sleep = open_world(world, ScriptedModel([Stall(gate="never")]))
+    async with app:
+        session = await app.sessions.start_session()
+        await started(session, max_seconds=60.0)
+        await until(session, ModelCallStarted)
+        await session.pause_goal()
+        sleep.pass_time(600)
+        await anyio.wait_all_tasks_blocked()
+        await session.resume_goal()
+        await anyio.wait_all_tasks_blocked()
+        sleep.pass_time(61)
+        await until(session, GoalEnded)
+        assert await reasons(session) == ["max_time"]
+
+
+async def test_nothing_waits_for_the_time_of_a_goal_that_is_over(world: World) -> None:
+    from tests.support.waiting_turns import open_world
+
+    model = ScriptedModel([write("wrong"), "I think so.", write("right"), "Now."])
+    app, sleep = open_world(world, model)
+    async with app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await started(session, max_seconds=3600.0)
+        await until(session, GoalEnded)
+        await anyio.wait_all_tasks_blocked()
+        assert 3600.0 in sleep.asked
+        assert sleep.sleepers == 0
+
+
 async def test_an_open_goal_needs_a_program_that_knows_goals(world: World) -> None:
     app = world.open(ScriptedModel([Stall(gate="never")]))
     async with app:
@@ -438,6 +500,34 @@ async def test_a_judge_that_gives_no_verdict_pauses_the_goal(world: World) -> No
         goal = await session.goal()
         assert goal is not None
         assert "no verdict" in goal.detail
+
+
+async def test_a_goal_goes_on_when_the_budget_of_its_session_is_raised(world: World) -> None:
+    dear = Spend(usage=Usage(input_tokens=1_000_000, output_tokens=1))
+    model = ScriptedModel([(write("wrong"), dear), "Hm.", write("right"), "Done."], info=PRICED)
+    app = world.open(model)
+    async with app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await session.set_budget(usd=0.5)
+        await started(session)
+        pause = await until(session, GoalPaused)
+        assert "budget" in pause.detail
+        await session.set_budget(usd=9.0)
+        await session.resume_goal()
+        await until(session, GoalEnded)
+        assert await reasons(session) == ["done"]
+
+
+async def test_a_judge_keeps_the_budget_of_the_session(world: World) -> None:
+    dear = Spend(usage=Usage(input_tokens=1_000_000, output_tokens=1))
+    judge = ScriptedModel(['{"reached": true, "why": "it is"}'], info=JUDGE_PRICED)
+    app = world.open(ScriptedModel([(SayText(text="Done."), dear)], info=PRICED), judge)
+    async with app:
+        session = await app.sessions.start_session()
+        await session.set_budget(usd=0.5)
+        await started(session, check=None, judge="scripted:judge", max_budget_usd=9.0)
+        await until(session, GoalPaused)
+        assert judge.request_count == 0
 
 
 async def test_what_was_tried_is_in_the_decision_graph_when_it_ends(world: World) -> None:
@@ -538,3 +628,28 @@ async def test_a_resume_counts_no_time_in_which_no_process_worked(
         await again.resume_goal()
         await until(again, GoalEnded)
         assert await reasons(again) == ["done"]
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_no_time_counts_before_the_first_thing_that_a_new_process_does(
+    world: World, is_paused: bool
+) -> None:
+    app = world.open(ScriptedModel([Stall(gate="never")]), clock=world.clock)
+    await app.__aenter__()
+    session = await app.sessions.start_session(permission_mode="accept_edits")
+    await started(session, max_seconds=60.0)
+    await until(session, ModelCallStarted)
+    await crash(app)
+    world.clock.advance(3600.0)
+    app = world.open(ScriptedModel(["Hello.", write("right"), "Done."]), clock=world.clock)
+    async with app:
+        again = await app.sessions.get(session.id)
+        if is_paused:
+            await again.pause_goal()
+        else:
+            await again.send_prompt("Are you there?")
+            await until_idle(again)
+        goal = await again.goal()
+        assert goal is not None
+        assert (goal.seconds, goal.reason) == (0.0, "user" if is_paused else "done")
+        assert len(await facts(again, SessionRestarted)) == 1

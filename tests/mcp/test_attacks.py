@@ -369,6 +369,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "a name": {"properties": {f"a{HIDDEN_TEXT}": {}}},
     "deep in it": {"anyOf": [{"items": {"title": {"x": f"y{HIDDEN_TEXT}"}}}]},
     "a control character": {"properties": {"a": {"description": "x\x1b[2J"}}},
+    "letters that take others back": {"properties": {"a": {"description": "x\b\b"}}},
+    "a page's end": {"properties": {"a": {"description": "x\f"}}},
+    "a letter that is deleted": {"properties": {"a": {"description": "x\x7f"}}},
 }
 
 
@@ -381,7 +384,7 @@ def offered(raw: dict[str, Any]) -> ServerTool:
 def test_a_model_is_told_nothing_that_a_user_would_not_see(attack: str) -> None:
     made = offered({"name": "t", "inputSchema": {"type": "object", **SCHEMAS[attack]}})
     told = ascii((made.description, made.schema))
-    assert not [letter for letter in f"{HIDDEN_TEXT}\x1b" if ascii(letter)[1:-1] in told]
+    assert not [letter for letter in f"{HIDDEN_TEXT}\x1b\b\f\x7f" if ascii(letter)[1:-1] in told]
 
 
 def test_a_name_is_told_without_what_is_hidden_in_it() -> None:

@@ -46,6 +46,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a text that is required": {**properties(a={}), "required": "a"},
     "objects that are required": {**properties(a={}), "required": [1, {}]},
     "what it requires and has not": {**properties(a={}), "required": ["b"]},
+    "what it requires and has no properties": {"type": "object", "required": ["b"]},
     "a schema inside of itself": {**properties(a=NODE), "$defs": {"node": NODE}},
     "the whole inside of itself": properties(a={"$ref": "#"}),
     "a reference to itself": {**properties(a=LOOP), "$defs": {"loop": LOOP}},
@@ -80,6 +81,7 @@ def test_every_vendor_takes_what_is_made_of_a_schema(attack: str) -> None:
     for change in (as_object, for_gemini, strict):
         change(made)
     assert isinstance(made["properties"], dict)
+    assert set(made.get("required", ())) <= made["properties"].keys()
     written = json.dumps(made)
     assert "$ref" not in written
     assert "evil.example" not in written

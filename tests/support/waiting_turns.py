@@ -23,14 +23,19 @@ class HeldSleep:
         self._clock = clock
         self._passed = anyio.Event()
         self.asked: list[float] = []
+        self.sleepers = 0
         self.begun = anyio.Event()
 
     async def __call__(self, seconds: float) -> None:
         until_then = self._clock.now() + seconds
         self.asked.append(seconds)
         self.begun.set()
-        while self._clock.now() < until_then:
-            await self._passed.wait()
+        self.sleepers += 1
+        try:
+            while self._clock.now() < until_then:
+                await self._passed.wait()
+        finally:
+            self.sleepers -= 1
 
     def pass_time(self, seconds: float) -> None:
         self._clock.advance(seconds)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # their expressions take milliseconds, and few answers claim 
         BisectState,
         BreakingCall,
         BreakingDecision,
+        signal_of,
     )
     from weft.evidence.blame import Blame, BlamedCheck
     from weft.evidence.blame_words import allowed_words
@@ -60,6 +61,7 @@ __all__ = [
     "may_claim",
     "part_rows",
     "runs_of",
+    "signal_of",
     "verdict_digest",
 ]
 
@@ -78,6 +80,7 @@ _HOMES = {
     "Blame": "blame",
     "BlamedCheck": "blame",
     "allowed_words": "blame_words",
+    "signal_of": "bisection",
     "verdict_digest": "output_digest",
     "AnswerClaim": "claims",
     "claims_in": "claims",

@@ -147,10 +147,15 @@ def verdict_of(exit_code: int | None) -> tuple[Verdict, str]:
         return "none", f"exit code {SKIP_CODE}: it says that these files cannot be checked"
     if exit_code in _NOT_RUN:
         return "none", f"exit code {exit_code}: {_NOT_RUN[exit_code]}"
-    signal = exit_code - _SIGNAL_CODE if exit_code > 0 else -exit_code
-    if 0 < signal <= _LAST_SIGNAL:
+    if signal := signal_of(exit_code):
         return "none", f"it was ended by signal {signal}"
     return "bad", f"exit code {exit_code}"
+
+
+def signal_of(exit_code: int) -> int:
+    """The signal that ended a command; 0 for none: 255, of `exit -1`, is above all of them."""
+    signal = exit_code - _SIGNAL_CODE if exit_code > 0 else -exit_code
+    return signal if 0 < signal <= _LAST_SIGNAL else 0
 
 
 class BorderSearch:

@@ -105,10 +105,13 @@ def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return plain_schema(_without_hidden_in(schema) if _may_hide(schema) else schema)
 
 
+_CONTROLS: Final = (b"\\u00", b"\\b", b"\\f", b"\\r", b"\x7f")
+
+
 def _may_hide(schema: dict[str, Any]) -> bool:
     written = canonical(schema)
-    # Control characters are escaped in JSON, and all else that is hidden is not ASCII.
-    return not written.isascii() or b"\\u00" in written or b"\\r" in written
+    # Control characters are escaped in JSON, all but one; all else that is hidden is not ASCII.
+    return not written.isascii() or any(sign in written for sign in _CONTROLS)
 
 
 def _without_hidden_in(value: Any) -> Any:

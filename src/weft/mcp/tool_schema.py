@@ -31,7 +31,9 @@ _ONE: Final = ("not", "contains", "propertyNames", "if", "then", "else", "additi
 def plain_schema(schema: Mapping[str, Any]) -> Schema:
     """A schema of an object with properties: vendors refuse one that has none."""
     found = _PlainReader(schema).read(schema)
-    return {**found, "type": "object", "properties": found.get("properties", {})}
+    found = {**found, "type": "object", "properties": found.get("properties", {})}
+    _keep_known(found)
+    return found
 
 
 def has_plain_names(schema: Any) -> bool:

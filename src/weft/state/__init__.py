@@ -21,7 +21,7 @@ from weft.state.files import (
     TouchedFiles,
     note_left_out,
 )
-from weft.state.goals import GOAL_OPTION, SessionGoal
+from weft.state.goals import GOAL_OPTION, GOAL_TIMED, SessionGoal
 from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger, used_by
 from weft.state.plan import DoneStep, PlanState, StepState
@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # loaded when they are first used
 __all__ = [
     "FOLD_VERSION",
     "GOAL_OPTION",
+    "GOAL_TIMED",
     "GONE_ON_BY_USER",
     "AnsweredRequest",
     "BackgroundCommand",

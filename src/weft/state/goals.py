@@ -12,6 +12,7 @@ from weft.events import (
     GoalEnded,
     GoalPaused,
     GoalSet,
+    ModelCallStarted,
     PermissionRequest,
     PermissionResolved,
     QuestionAnswered,
@@ -35,6 +36,16 @@ SHORT_DETAIL: Final = 300
 """Characters of what an earlier check printed; of the last one all is kept."""
 
 
+GOAL_TIMED: Final = frozenset(
+    {
+        *(GoalChecked, GoalEnded, GoalPaused, TurnStarted, TurnFinished, TurnWaiting, TurnWoken),
+        *(ModelCallStarted, PermissionRequest, PermissionResolved, QuestionAsked, QuestionAnswered),
+        SessionRestarted,
+    }
+)
+"""Facts from which on the time of a goal is counted anew."""
+
+
 class SessionGoal(msgspec.Struct):
     """The one goal of a session, active, paused or ended."""
 
@@ -48,7 +59,7 @@ class SessionGoal(msgspec.Struct):
     turn_id: TurnId | None = None
     """The round that is open."""
     last_turn: TurnId | None = None
-    """The round that ended last."""
+    """The round that ended last; None again when a user has it go on with the next one."""
     rounds: int = 0
     """How many have begun."""
     checked: tuple[GoalChecked, ...] = ()
@@ -138,14 +149,20 @@ class SessionGoal(msgspec.Struct):
                 self.next = "round"
             case GoalPaused(paused=paused):
                 self.paused, self.trouble = (fact if paused else None), ""
-                # A user who has it go on has looked at it.
-                self.restarts = self.restarts if paused else ()
+                if not paused:
+                    self._looked_at()
             case GoalEnded():
                 self.ended = fact
             case SessionRestarted(at=at, reason=reason) if reason != GONE_ON_BY_USER:
                 self.restarts = (*self.restarts, at)[-REMEMBERED_RESTARTS:]
             case _:
                 pass
+
+    def _looked_at(self) -> None:
+        """A user has it go on: what was in the way is not held against it any more."""
+        self.restarts = ()
+        if self.next == "round":
+            self.last_turn = None
 
     def _turn_ended(self, turn_id: TurnId, reason: str, detail: str) -> None:
         is_stopped = reason in _STOPS

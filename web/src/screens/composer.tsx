@@ -291,9 +291,10 @@ export async function projectFiles(): Promise<string[]> {
   if (found === null) return [];
   filesTrouble.value = "";
   const list = Array.isArray(found) ? found : (found.files ?? []);
-  files = list.map((each) => (typeof each === "string" ? each : each.path));
-  filesOf = key;
-  return files;
+  const paths = list.map((each) => (typeof each === "string" ? each : each.path));
+  // Another project may have been chosen since: its files are not these.
+  if (project.value.key === key) { files = paths; filesOf = key; }
+  return paths;
 }
 
 async function loadModels(id: string): Promise<void> {

@@ -26,18 +26,25 @@ export function Files(): JSX.Element {
   const path = route.value.query.path ?? "";
   const [line = 0, last = 0] = linesOf(route.value.query);
   const bounds = useSignal<EditBoundary | null>(null);
-  useEffect(() => { void projectFiles().then((found) => { files.value = found; }); }, [project.value.key]);
+  useEffect(() => {
+    let isOld = false;
+    void projectFiles().then((found) => { if (!isOld) files.value = found; });
+    return () => { isOld = true; };
+  }, [project.value.key]);
   useEffect(() => {
     open.value = null;
     trouble.value = "";
     bounds.value = null;
     if (!path || !session.value) return;
-    get<EditBoundary | null>(of(session.value.id, "boundaries", path)).then((found) => { bounds.value = found; }, () => undefined);
-    get<ProjectFile>(of(session.value.id, "file"), { path }).catch(() => get<ProjectFile>(`/projects/${encodeURIComponent(project.value.key)}/file`, { path })).then((found) => { open.value = found; }, (error: Error) => { trouble.value = error.message; });
+    // What comes late is of a file that is not looked at any more.
+    let isOld = false;
+    get<EditBoundary | null>(of(session.value.id, "boundaries", path)).then((found) => { if (!isOld) bounds.value = found; }, () => undefined);
+    get<ProjectFile>(of(session.value.id, "file"), { path }).catch(() => get<ProjectFile>(`/projects/${encodeURIComponent(project.value.key)}/file`, { path })).then((found) => { if (!isOld) open.value = found; }, (error: Error) => { if (!isOld) trouble.value = error.message; });
+    return () => { isOld = true; };
   }, [path, session.value?.id]);
   const low = words.value.toLowerCase();
-  const changedNow = new Set(touched.value.map((each) => each.path));
-  const all = files.value?.length ? files.value : [...changedNow];
+  const changedNow = useMemo(() => new Set(touched.value.map((each) => each.path)), [touched.value]);
+  const all = useMemo(() => (files.value?.length ? files.value : [...changedNow]), [files.value, changedNow]);
   const found = all.filter((each) => each.toLowerCase().includes(low)).slice(0, 500);
   const put = (): void => {
     insert(line && open.value?.text ? quoted(path, open.value.text, line, last) : `@${path} `);
@@ -91,7 +98,7 @@ function FileTree({ paths, changed, path }: { paths: readonly string[]; changed:
   const chosen = useSignal<ReadonlyMap<string, boolean>>(new Map());
   const at = useSignal("");
   const box = useRef<HTMLDivElement>(null);
-  const rows = useMemo(() => fileTreeRows(paths, [path, ...changed], chosen.value), [paths.length, path, changed.size, chosen.value]);
+  const rows = useMemo(() => fileTreeRows(paths, [path, ...changed], chosen.value), [paths, path, changed, chosen.value]);
   const here = Math.max(0, rows.findIndex((row) => row.path === (at.value || path)));
   const open = (place: number, isOpen: boolean): void => { chosen.value = new Map([...chosen.value, [rows[place]?.path ?? "", isOpen]]); };
   const use = (place: number): void => {

@@ -5,7 +5,8 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, of, send } from "../api.ts";
 import type { Goal } from "../generated/api.ts";
-import { attempt, session } from "../store.ts";
+import { goalWords } from "../state/goal-words.ts";
+import { attempt, say, session } from "../store.ts";
 import { Button } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 
@@ -72,12 +73,16 @@ function GoalForm({ id, goal, onDone }: { id: string; goal: Goal; onDone: (now: 
   );
 }
 
+const USAGE = "/goal TEXT --check CMD; or pause, resume, edit, clear";
+
 /** `/goal TEXT --check CMD`, and what else is said of a goal there. */
 export function goalCommand(id: string, words: string): void {
   if (["pause", "resume"].includes(words)) { void attempt(send("POST", of(id, "goal", words), {})); return; }
   if (words === "clear") { void attempt(send("DELETE", of(id, "goal"), {})); return; }
-  const outside = /\s--outside-sandbox\b/.test(words);
-  const [text = "", check = ""] = words.replace(/\s--outside-sandbox\b/, "").split(/\s--check[ =]/);
-  const bare = check.trim().replace(/^(["'])(.*)\1$/s, "$2");
-  void attempt(send("PUT", of(id, "goal"), { text: text.trim().replace(/^(["'])(.*)\1$/s, "$2"), ...(bare ? { check: bare } : {}), ...(outside ? { outside_sandbox: true } : {}) }));
+  const edit = /^edit(?:\s+|$)/.exec(words);
+  const read = goalWords(edit ? words.slice(edit[0].length) : words);
+  if ("trouble" in read) say("bad", `${read.trouble}: ${USAGE}`);
+  else if (edit) void attempt(send("POST", of(id, "goal", "edit"), read.given));
+  else if (!read.given.text) say("bad", `a goal needs a text and a check: ${USAGE}`);
+  else void attempt(send("PUT", of(id, "goal"), read.given));
 }

@@ -15,7 +15,7 @@ import msgspec
 
 from weft.agents.goals.obeyed_files import is_obeyed
 from weft.events import Fact, FinishReason, GoalChecked, GoalPaused, GoalSet
-from weft.evidence import verdict_digest
+from weft.evidence import signal_of, verdict_digest
 from weft.faults import FailPointPair
 from weft.ids import CallUid, TurnId, new_id
 from weft.loop import (
@@ -266,8 +266,8 @@ def _no_verdict(end: ToolCallEnd) -> str:
         return end.halted or end.result.text.strip() or "it was not run"
     if data.get("timed_out"):
         return "it took too long, and was stopped"
-    if code < 0 or code > 128:
-        return f"it was killed by signal {-code if code < 0 else code - 128}"
+    if signal := signal_of(code):
+        return f"it was killed by signal {signal}"
     if code in NO_VERDICTS:
         return f"{NO_VERDICTS[code]} (exit code {code}): {_last_line(end.result.text)}"
     return ""

@@ -24,7 +24,7 @@ from weft.events import (
     TurnStarted,
 )
 from weft.state import GOAL_OPTION
-from weft.view import describe_call, goal_note
+from weft.view import count_of, describe_call, goal_note
 
 DENIED = "there is no user to approve it in this run"
 LONGEST_ANSWER = 200
@@ -55,8 +55,10 @@ class GoalFollower:
             await self._follow()
             group.cancel_scope.cancel()
         if self._denied:
+            were = "was" if self._denied == 1 else "were"
             tell(
-                f"{self._denied} calls needed approval and were denied: a goal works alone; "
+                f"{count_of(self._denied, 'call')} needed approval and {were} denied: a goal works "
+                "alone; "
                 "--permission-mode accept_edits or auto lets it"
             )
         return self._stop.code or self._code
@@ -91,8 +93,9 @@ class GoalFollower:
                         tell(f"  · {clean_line(describe_call(call.name, call.args))}")
             case GoalChecked() | GoalPaused() | GoalEnded() | GoalSet():
                 self._say_goal(event)
-            case PermissionRequest(request_id=request_id):
-                self._denied += 1
+            case PermissionRequest(request_id=request_id, child=child):
+                # A call of the session itself is counted by its result.
+                self._denied += child is not None
                 await self._session.respond_to_permission(
                     "deny", request_id=request_id, meta={"reason": DENIED}
                 )

@@ -32,7 +32,9 @@ def goal_check(
         limits = models.limits
         if goal.max_budget_usd is not None:
             most = goal.max_budget_usd + stands.cost_before
-            limits = msgspec.structs.replace(limits, max_budget_usd=most)
+            own = limits.max_budget_usd
+            least = most if own is None else min(most, own)
+            limits = msgspec.structs.replace(limits, max_budget_usd=least)
         asked = msgspec.structs.replace(
             models,
             model=registry.resolve(name),

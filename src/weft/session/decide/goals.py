@@ -15,7 +15,9 @@ from weft.events import (
     GoalEnded,
     GoalPaused,
     GoalSet,
+    HeadMoved,
     NewMessage,
+    Rewound,
     SessionRestarted,
     UnattendedPermission,
 )
@@ -28,7 +30,7 @@ from weft.session.decide.base import DecidedCommand, DecisionContext, GoalComman
 from weft.session.decide.prompts import with_turn
 from weft.session.goal_text import NO_SANDBOX, round_text, round_typed
 from weft.session.unattended_seal import goal_words
-from weft.state import GOAL_OPTION, SessionGoal, SessionState
+from weft.state import GOAL_OPTION, GOAL_TIMED, SessionGoal, SessionState
 
 MOST_ROUNDS: Final = 25
 """Rounds of a goal where nothing else is said."""
@@ -41,6 +43,8 @@ not do so without end."""
 LONGEST_TEXT: Final = 20_000
 LONGEST_CHECK: Final = 2_000
 _RESTARTED: Final = SessionRestarted(reason="the goal goes on after its process ended")
+_LEFT: Final = SessionRestarted(reason="the process that worked for its goal has ended")
+_MOVES: Final[frozenset[type[Fact]]] = frozenset({HeadMoved, Rewound})
 NO_GOAL: Final = "there is no goal here; `/goal TEXT --check CMD` or `weft goal` sets one"
 
 
@@ -235,10 +239,16 @@ def _clear(state: SessionState) -> DecidedCommand:
     return DecidedCommand(facts=(ended,), answer=True)
 
 
-def moved_pause(state: SessionState) -> tuple[Fact, ...]:
-    """The fact that pauses a goal when the conversation goes elsewhere."""
-    goal = state.goal.goal
-    return (paused_fact(goal, "moved"),) if goal is not None and state.goal.is_active else ()
+def goal_facts(facts: Sequence[Fact], state: SessionState, *, was_left: bool) -> tuple[Fact, ...]:
+    """Facts with what they mean for the active goal: it is paused when the conversation goes
+    elsewhere; with `was_left`, no process has worked for it until now.
+    """
+    goal, kinds = state.goal.goal, set(map(type, facts))
+    assert goal is not None
+    is_first = was_left and SessionRestarted not in kinds and not GOAL_TIMED.isdisjoint(kinds)
+    before = (_LEFT,) if is_first else ()
+    behind = () if _MOVES.isdisjoint(kinds) else (paused_fact(goal, "moved"),)
+    return (*before, *facts, *behind)
 
 
 # -- what comes next

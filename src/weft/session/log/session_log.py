@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +22,7 @@ from weft.errors import (
     StoreUnavailable,
     WeftError,
 )
-from weft.events import CommandCause, Fact, HeadMoved, NewMessage, Rewound, Signal, ToolOutput
+from weft.events import CommandCause, Fact, NewMessage, Signal, ToolOutput
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
@@ -32,7 +32,7 @@ from weft.session.log.append import StampedFacts, project_append, stamp
 from weft.session.log.line import LineCache, LineCacheBudget
 from weft.session.log.running_output import RunningOutput
 from weft.session.subscriptions.event_hub import EventHub
-from weft.state import QueueEntry, SessionState
+from weft.state import GOAL_TIMED, QueueEntry, SessionState
 from weft.store import (
     Append,
     Draft,
@@ -57,10 +57,6 @@ MOST_TRIES = 1_000
 has got its own in."""
 
 
-_MOVES: Final = (HeadMoved, Rewound)
-"""Facts with which the conversation goes elsewhere."""
-
-
 class SessionLog:
     """The one writer of a session's log, and what is computed from it."""
 
@@ -83,6 +79,8 @@ class SessionLog:
         self._first = first
         self._enricher = enricher
         self.state = state
+        self._goal_was_left = state.goal.since is not None
+        """The time of the goal still counts from what a life before this one did last."""
         self.session_id = state.session_id
         self._lease = lease
         self._store = store
@@ -131,12 +129,11 @@ class SessionLog:
             raise StoreOutage("the store is out of reach; it is tried again with the next command")
         if (facts := self._outputs.with_ends(commit.facts)) is not commit.facts:
             commit = msgspec.structs.replace(commit, facts=facts)
-        if self.state.goal.is_active and any(
-            isinstance(fact, HeadMoved | Rewound) for fact in facts
-        ):
-            from weft.session.decide.goals import moved_pause  # few sessions have a goal
+        if self.state.goal.is_active:
+            from weft.session.decide.goals import goal_facts  # few sessions have a goal
 
-            commit = msgspec.structs.replace(commit, facts=(*facts, *moved_pause(self.state)))
+            facts = goal_facts(facts, self.state, was_left=self._goal_was_left)
+            commit = msgspec.structs.replace(commit, facts=facts)
         if self._enricher is not None and self._enricher.wants(commit.facts, self.state):
             commit = await self._enricher.enriched(commit, self.state, self)
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
@@ -151,6 +148,8 @@ class SessionLog:
             self._unsure = stamped, commit, self._sent
             raise
         self._take_in(stamped, append)
+        if self._goal_was_left:
+            self._goal_was_left = GOAL_TIMED.isdisjoint(map(type, stamped.facts))
         return stamped.facts
 
     async def commit_first(self) -> None:

@@ -28,6 +28,8 @@ from weft.events import (
     CommandCause,
     ErrorRaised,
     Fact,
+    GoalPaused,
+    GoalSet,
     PermissionRequest,
     PermissionResolved,
     QuestionAnswered,
@@ -73,6 +75,8 @@ _RESTART = FailPointPair("session.restart")
 _OVERDUE = FailPointPair("session.overdue")
 _REACTED_TO = frozenset(
     {
+        GoalPaused,
+        GoalSet,
         PermissionRequest,
         PermissionResolved,
         QuestionAnswered,
@@ -182,6 +186,9 @@ class TurnScheduler:
             case TurnFinished():
                 self._gate.turn_ended()
                 self._outage.turn_ended()
+            case GoalSet() | GoalPaused() if self._worker.turn is not None:
+                # It has another limit, or its time counts again.
+                self._watch_time(self._worker.turn)
             case _:
                 pass
 

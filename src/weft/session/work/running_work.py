@@ -48,6 +48,7 @@ class RunningWork:
         self.queued_before: frozenset[EntryId] = frozenset()
         """What was in the queue when the work that runs, or ran last, began."""
         self.settled = anyio.Event()
+        self._time_watch: anyio.CancelScope | None = None
 
     def start(self, work: SessionWork, journal: TurnJournal, state: SessionState) -> None:
         """Set something to work that writes through this journal."""
@@ -81,6 +82,7 @@ class RunningWork:
 
     def release(self) -> SessionWork | None:
         """It is over; returns what it was."""
+        self.forget_time()
         # Cleared before the event is set: those who wake look whether a turn runs.
         work, self.turn = self.turn, None
         self.settled.set()
@@ -88,6 +90,7 @@ class RunningWork:
 
     def drop(self) -> None:
         """Stop it and forget it: what it still writes is refused."""
+        self.forget_time()
         if self.turn is not None:
             self.turn.scope.cancel()
             self.turn = None
@@ -124,15 +127,24 @@ class RunningWork:
     def watch_time(
         self, work: SessionWork, seconds: float, sleep: Callable[[float], Awaitable[None]]
     ) -> None:
-        """See to it that the actor looks at its time in so many seconds."""
+        """See to it that the actor looks at its time in so many seconds, and no sooner."""
+        self.forget_time()
+        scope = self._time_watch = anyio.CancelScope()
 
         async def look() -> None:
-            await sleep(seconds)
-            if work is self.turn:
-                with suppress(WeftError):  # the session is gone
-                    self._mailbox.post_now(TimeOverdue(work))
+            with scope:
+                await sleep(seconds)
+                if work is self.turn:
+                    with suppress(WeftError):  # the session is gone
+                        self._mailbox.post_now(TimeOverdue(work))
 
         self._supervisor.start(look, f"time of {work.turn_id}")
+
+    def forget_time(self) -> None:
+        """Nobody looks at the time any more."""
+        watch, self._time_watch = self._time_watch, None
+        if watch is not None:
+            watch.cancel()
 
     def watch_abort(self) -> None:
         """See to it that the actor hears when it does not stop in time."""
