@@ -203,8 +203,11 @@ function Past({ id, node, path }: { id: string; node: string; path: string }): J
   const trouble = useSignal("");
   useEffect(() => { get<PastFiles>(of(id, "files"), { at: node }).then((found) => { files.value = found; if (!found.paths.includes(chosen.value)) chosen.value = found.paths[0] ?? ""; }, (error: Error) => { trouble.value = error.message; }); }, [id, node]);
   useEffect(() => {
+    let isWanted = true;
+    const put = (words: string): void => { if (isWanted) text.value = words; };
     text.value = null;
-    if (files.value && chosen.value) get<ProjectFile>(of(id, "file"), { path: chosen.value, at: node }).then((found) => { text.value = found.text ?? "(not text)"; }, (error: Error) => { text.value = error.message; });
+    if (files.value && chosen.value) get<ProjectFile>(of(id, "file"), { path: chosen.value, at: node }).then((found) => put(found.text ?? "(not text)"), (error: Error) => put(error.message));
+    return () => { isWanted = false; };
   }, [chosen.value, files.value]);
   if (trouble.value) return <div class="notice bad"><Icon name="cross" /><span class="words">{trouble.value}</span></div>;
   if (!files.value) return <Loading rows={3} />;

@@ -46,11 +46,12 @@ export function KeyForm({ known, done, of = "any" }: { known: ModelAccess | null
   const save = async (): Promise<void> => {
     busy.value = true;
     trouble.value = "";
+    const given = key.value; // the one that is tested is saved, whatever is typed meanwhile
     try {
       const path = `/projects/${encodeURIComponent(project.value.key)}/keys/${encodeURIComponent(whose.value)}`;
-      const test = await send<KeyCheck>("POST", `${path}/test`, { key: key.value });
+      const test = await send<KeyCheck>("POST", `${path}/test`, { key: given });
       if (test.state === "refused") { trouble.value = `${test.why}. It is not saved.`; return; }
-      access.value = await send<ModelAccess>("PUT", path, { key: key.value });
+      access.value = await send<ModelAccess>("PUT", path, { key: given });
       key.value = "";
       if (test.state === "works") say("ok", "The key works and is saved; only you can read it.");
       else say("warn", `The key is saved, and could not be tested: ${test.why}.`);

@@ -91,7 +91,12 @@ function NewRule({ added }: { added: () => void }): JSX.Element {
     say("ok", `${made.rule} counts from now on, in open sessions too.`);
     added();
   };
-  const test = async (): Promise<void> => { tried.value = await told(get<RuleSimulation>(rulesPath("simulate"), { rule: text, verdict: verdict.value }), fails); };
+  const test = async (): Promise<void> => {
+    const asked = { rule: text, verdict: verdict.value };
+    const found = await told(get<RuleSimulation>(rulesPath("simulate"), asked), fails);
+    // Of a rule that was written on meanwhile it says nothing.
+    if (rule.value.trim() === asked.rule && verdict.value === asked.verdict) tried.value = found;
+  };
   const off = text ? undefined : "Write a rule";
   return (
     <form class="rule-form" aria-label="Add a rule" onSubmit={(event) => { event.preventDefault(); if (text) void add(); }}>
@@ -126,7 +131,11 @@ function Explain(): JSX.Element {
   const trouble = useSignal("");
   const found = useSignal<PermissionExplanation | null>(null);
   const off = text.value.trim() ? undefined : "Write a command";
-  const ask = async (): Promise<void> => { found.value = await told(get<PermissionExplanation>(rulesPath("explain"), { text: text.value, mode: mode.value }), (words) => { trouble.value = words; }); };
+  const ask = async (): Promise<void> => {
+    const asked = { text: text.value, mode: mode.value };
+    const answer = await told(get<PermissionExplanation>(rulesPath("explain"), asked), (words) => { trouble.value = words; });
+    if (text.value === asked.text && mode.value === asked.mode) found.value = answer;
+  };
   return (
     <form class="rule-form" aria-label="Explain a command" onSubmit={(event) => { event.preventDefault(); if (!off) void ask(); }}>
       <h3 class="keys-head">What would be decided</h3>
