@@ -35,6 +35,16 @@ test("a text that is finished is not read from its beginning, but where a link i
   assert.equal(stream.finish(`${text}[a]: https://example.org\n`), null);
 });
 
+test("a line that looks like another block while it comes in stays with its paragraph", () => {
+  for (const text of ["see\n#12 and more", "see\n***so*** it is", "see\n1. \n_> q"]) {
+    const stream = new BlockStream();
+    for (let end = 1; end < text.length; end += 1) stream.update(text.slice(0, end));
+    const found = stream.finish(text)?.map((block) => `${block.token.type}:${block.token.raw.trim()}`);
+    new BlockStream().update("");
+    assert.deepEqual(found, shapes(text), text);
+  }
+});
+
 test("keys of blocks that are done stay the same", () => {
   const stream = new BlockStream();
   const first = stream.update("One.\n\nTwo.\n\nThr");

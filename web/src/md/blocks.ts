@@ -1,4 +1,4 @@
-/** Markdown as tokens, block by block: while text streams in, only its last block is read again. */
+/** Markdown as tokens, block by block: while text streams in, only its last two blocks are read again. */
 
 import { Lexer, type MarkedOptions, type Token, type TokensList } from "marked";
 
@@ -76,7 +76,7 @@ export function blocks(text: string): Block[] {
     .map((token, key) => ({ key, token }));
 }
 
-/** Blocks of a text that grows: what is before its last block is never read twice. */
+/** Blocks of a text that grows: what is before its last two blocks is never read twice. */
 export class BlockStream {
   private settled: Block[] = [];
   private from = 0;
@@ -106,12 +106,14 @@ export class BlockStream {
     const rest = text.slice(this.from);
     this.read += rest.length;
     const tokens = new BoundedLexer().lex(rest);
-    // Nothing after a block can change it, but a list or a paragraph may still go on: the last one,
-    // and the blank lines behind it, stay open.
-    let last = tokens.length - 1;
-    while (last > 0 && tokens[last]?.type === "space") last -= 1;
+    // Nothing after a block can change it, but a list or a paragraph may still go on: the last two,
+    // and the blank lines behind them, stay open.
+    let last = blockAt(tokens, tokens.length - 1);
+    // What the last one looks like says nothing of the one before it yet: `#` may become a heading, or
+    // `#12`, which goes on with the paragraph.
+    last = blockAt(tokens, last - 1);
     let length = 0;
-    for (const token of tokens.slice(0, Math.max(last, 0))) {
+    for (const token of tokens.slice(0, last)) {
       length += token.raw.length;
       if (token.type === "space" || token.type === "def") continue;
       this.settled.push({ key: this.next, token });
@@ -126,9 +128,16 @@ export class BlockStream {
       this.from = 0;
       return blocks(text);
     }
-    const open = tokens.slice(Math.max(last, 0)).filter((token) => token.type !== "space" && token.type !== "def");
+    const open = tokens.slice(last).filter((token) => token.type !== "space" && token.type !== "def");
     return [...this.settled, ...open.map((token, index) => ({ key: this.next + index, token }))];
   }
+}
+
+/** The block at a place, or before the blank lines there. */
+function blockAt(tokens: readonly Token[], from: number): number {
+  let at = Math.max(from, 0);
+  while (at > 0 && tokens[at]?.type === "space") at -= 1;
+  return at;
 }
 
 /** A link's address where it may be followed; null where it is shown as text. */
