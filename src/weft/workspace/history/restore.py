@@ -260,7 +260,7 @@ def _put_link(place: DisplacedPlace, image: FileImage, replaced: FileImage | Non
 
 def _put_file(place: DisplacedPlace, image: FileImage, replaced: FileImage | None) -> None:
     folder, is_new = place.folder, replaced is None
-    spare, fd = temporary(folder, 0o600, lambda: _spare_name(place.leaf, image, replaced))
+    spare, fd = temporary(folder, 0o600)
     try:
         try:
             write_all(fd, image.data or b"")
@@ -269,6 +269,10 @@ def _put_file(place: DisplacedPlace, image: FileImage, replaced: FileImage | Non
             final = stat.S_IMODE(image.mode) if image.mode else mode
             os.fchmod(fd, final & ~(stat.S_ISUID | stat.S_ISGID))
             os.fdatasync(fd)
+            if replaced is not None:  # it is whole, and may lie under a name that is kept
+                aside = _spare_name(place.leaf, image, replaced)
+                rename_new(folder, spare, aside)
+                spare = aside
         except BaseException:
             with suppress(OSError):
                 os.unlink(spare, dir_fd=folder)

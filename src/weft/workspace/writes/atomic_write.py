@@ -20,7 +20,6 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 
 from weft import faults
@@ -106,14 +105,12 @@ class FileReplacement:
             os.close(base)
 
     def _replace(self, folder: int) -> ChangedFile:
-        before = _Old.read(folder, self.place.leaf, self.shown, self._kept_bytes)
+        leaf = self.place.leaf
+        before = _Old.read(folder, leaf, self.shown, self._kept_bytes)
         self._compare(before)
         # A new file gets the mode that the umask allows; a replacement stays closed until it has
         # the old one's owner and mode.
-        if before is None:
-            name, fd = temporary(folder, 0o666)
-        else:
-            name, fd = self._spare_of(folder, before)
+        name, fd = temporary(folder, 0o666 if before is None else 0o600)
         try:
             write_all(fd, self.data)
             if before is not None:
@@ -130,6 +127,10 @@ class FileReplacement:
             if before is None:
                 self._take_free_place(folder, name)
             else:
+                # Only once it is whole: under this name lies what it displaces.
+                aside = displaced_name(before.hash, self._after, leaf)
+                rename_new(folder, name, aside)
+                name = aside
                 self._take_place(folder, before, name)
         except BaseException:
             remove_if(folder, name, os.fstat(fd).st_ino)
@@ -163,11 +164,6 @@ class FileReplacement:
             raise RetryableToolError(
                 f"{self.shown!r} exists by now; nothing was written.  Read it first"
             ) from None
-
-    def _spare_of(self, folder: int, before: _Old) -> tuple[str, int]:
-        """A file under the name that what it displaces will have."""
-        after, leaf = self._after, self.place.leaf
-        return temporary(folder, 0o600, lambda: displaced_name(before.hash, after, leaf))
 
     def _take_place(self, folder: int, before: _Old, name: str) -> None:
         try:
@@ -368,16 +364,10 @@ def _digest(fd: int, size: int, kept_bytes: int) -> tuple[str, bytes | None]:
 # --- temporary files -------------------------------------------------------------------------
 
 
-def _temporary_name() -> str:
-    return TEMPORARY + os.urandom(8).hex()
-
-
-def temporary(
-    folder: int, mode: int, make_name: Callable[[], str] = _temporary_name
-) -> tuple[str, int]:
+def temporary(folder: int, mode: int) -> tuple[str, int]:
     """Make a temporary file with an unpredictable name, and hold its lock."""
     while True:
-        name = make_name()
+        name = TEMPORARY + os.urandom(8).hex()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(name, flags, mode, dir_fd=folder)
         try:
