@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import weft
 from tests.support.foreign_sessions import FILES, agent_of, put_in_home, real_files
 from tests.support.vendor_legality import VENDORS, illegal_request
+from weft.api.imports.record_lines import RecordLines
 from weft.app import App
 from weft.errors import UsageError
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
@@ -144,6 +146,21 @@ async def test_damaged_lines_are_left_out_and_counted(project: Path) -> None:
     row = await one_of(project, b"".join([*lines[:4], b"{\xff\n", b"[1]\n", *lines[4:]]))
     assert row.messages == 7
     assert row.problems == ("2 lines are damaged and left out, line 5 first",)
+
+
+def test_damaged_lines_are_counted_and_not_kept(tmp_path: Path) -> None:
+    """A file of nothing else may have a quarter of a billion of them."""
+    file = tmp_path / "damaged.jsonl"
+    file.write_bytes(b"x\n" * 20_000)
+    lines = RecordLines(file)
+    tracemalloc.start()
+    try:
+        assert list(lines) == []
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert lines.problems == ("20000 lines are damaged and left out, line 1 first",)
+    assert kept < 200_000
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\0" * 9_000, b"no json", b"{}\n" * 50])
