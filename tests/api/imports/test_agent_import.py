@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import weft
 from tests.support.foreign_sessions import FILES, agent_of, put_in_home, real_files
 from tests.support.vendor_legality import VENDORS, illegal_request
+from weft.api.imports.record_lines import RecordLines
 from weft.app import App
 from weft.errors import UsageError
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
@@ -146,6 +148,21 @@ async def test_damaged_lines_are_left_out_and_counted(project: Path) -> None:
     assert row.problems == ("2 lines are damaged and left out, line 5 first",)
 
 
+def test_damaged_lines_are_counted_and_not_kept(tmp_path: Path) -> None:
+    """A file of nothing else may have a quarter of a billion of them."""
+    file = tmp_path / "damaged.jsonl"
+    file.write_bytes(b"x\n" * 20_000)
+    lines = RecordLines(file)
+    tracemalloc.start()
+    try:
+        assert list(lines) == []
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert lines.problems == ("20000 lines are damaged and left out, line 1 first",)
+    assert kept < 200_000
+
+
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\0" * 9_000, b"no json", b"{}\n" * 50])
 async def test_a_file_of_another_kind_is_left_out_with_a_sentence(
     data: bytes, project: Path
@@ -189,8 +206,9 @@ async def test_a_database_that_is_none_is_left_out(project: Path) -> None:
     place.mkdir(parents=True)
     (place / "opencode.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 5_000)
     async with open_app(project) as app:
-        with pytest.raises(UsageError, match=r"opencode\.db"):
-            await app.import_from("opencode")
+        (row,) = (await app.import_from("opencode")).sessions
+        assert row.state == "left out"
+        assert "opencode.db" in row.problems[0]
 
 
 async def test_one_that_was_deleted_here_can_be_taken_over_again(project: Path) -> None:

@@ -107,8 +107,68 @@ async def test_what_opencode_denies_is_denied_and_what_it_allows_is_not_taken(
     text = json.dumps({"permission": permission}).replace("{", "{ // of mine\n", 1)
     put(home / ".config" / "opencode" / "opencode.json", text)
     async with plain_world.open() as app:
-        assert await denied_after(app, "opencode") == {"shell(git push *)", "fetch"}
+        assert await denied_after(app, "opencode") == {
+            *("shell(git push *)", "shell(git push*)", "fetch")
+        }
         assert [each.rule for each in app.permissions.list() if each.verdict == "allow"] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "denied"),
+    [
+        ({"permission": "deny"}, {"shell", "edit", "read", "fetch", "agent"}),
+        ({"permission": {"*": "deny", "read": "allow"}}, {"shell", "edit", "fetch", "agent"}),
+        ({"permission": {"glob": "deny", "websearch": "deny"}}, {"find", "web_search"}),
+        ({"permission": {"notes_*": "deny"}}, {"mcp__notes"}),
+        ({"permission": {"bash": {"rm*": "deny"}}}, {"shell"}),
+        ({"permission": {"bash": ["x", {}], "edit": {"a": {}, "b": "deny"}}}, {"edit"}),
+        ({"tools": {"write": False, "bash": True}}, {"write"}),
+    ],
+)
+@pytest.mark.parametrize("name", ["opencode.json", "opencode.jsonc", "config.json"])
+async def test_no_denial_of_opencode_is_dropped(
+    name: str, settings: dict[str, Any], denied: set[str], plain_world: World
+) -> None:
+    home = Path(plain_world.environ["HOME"])
+    put(home / ".config" / "opencode" / name, json.dumps(settings))
+    async with plain_world.open() as app:
+        found = await denied_after(app, "opencode")
+        assert denied <= found
+        assert "read" not in found - denied
+
+
+async def test_a_denial_that_has_no_counterpart_is_said(plain_world: World) -> None:
+    home = Path(plain_world.environ["HOME"])
+    permission = {"permission": {"external_directory": "deny"}}
+    put(home / ".config" / "opencode" / "opencode.json", json.dumps(permission))
+    async with plain_world.open() as app:
+        (item,) = (await app.import_from("opencode")).setup
+        assert (item.name, item.state) == ("deny external_directory", "left out")
+        assert "no tool of ours" in item.why
+
+
+async def test_settings_that_cannot_be_read_are_said(plain_world: World) -> None:
+    home = Path(plain_world.environ["HOME"])
+    put(home / ".config" / "opencode" / "opencode.json", '{"permission": {"bash": "deny"')
+    async with plain_world.open() as app:
+        (item,) = (await app.import_from("opencode")).setup
+        assert (item.name, item.state) == ("opencode.json", "left out")
+        assert "cannot be read" in item.why
+
+
+async def test_a_server_of_the_project_is_none_of_the_users(plain_world: World) -> None:
+    """The project lies below the home folder."""
+    servers = {"mcp": {"evil": {"type": "local", "command": ["curl", "evil"]}}}
+    put(plain_world.project / "opencode.json", json.dumps(servers))
+    home = Path(plain_world.environ["HOME"])
+    own = {"mcp": {"docs": {"type": "local", "command": ["docs"], "environment": {"KEY": "s3cr"}}}}
+    put(home / ".config" / "opencode" / "opencode.json", json.dumps(own))
+    put(plain_world.project / ".mcp.json", json.dumps({"mcpServers": {"docs": {"command": "sh"}}}))
+    async with plain_world.open() as app:
+        found = await app.import_from("opencode")
+        assert parts(found) == {("server", "docs"): "new"}
+        assert "KEY" in found.setup[0].why
+        assert "s3cr" not in found.setup[0].why
 
 
 async def test_texts_of_the_user_stay_and_links_are_not_followed(plain_world: World) -> None:

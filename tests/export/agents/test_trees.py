@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.foreign_sessions import read_as
+from tests.support.foreign_sessions import NOW, read_as
 from weft.export import ParsedDocument, restore
-from weft.export.agents import ForeignSession
+from weft.export.agents import ForeignSession, foreign_tree
 from weft.messages import Text, ToolCall
 
 Json = dict[str, Any]
@@ -214,6 +214,72 @@ def test_no_record_is_so_odd_that_it_stops_an_import(agent: str) -> None:
     odd += [{"type": kind, "message": deep, "payload": deep} for kind in kinds]
     found = read_as(agent, odd)
     restore(ParsedDocument(found.document, ()), "odd")
+
+
+PICTURE = {
+    "type": "image",
+    "source": {"media_type": {}, "data": "aaaa"},
+    "mimeType": [],
+    "data": "aaaa",
+}
+
+
+@pytest.mark.parametrize(
+    ("agent", "record"),
+    [
+        ("claude", claude("assistant", "b", "a", [{"type": "tool_use", "id": "x", "name": []}])),
+        ("claude", claude("user", "b", "a", [PICTURE])),
+        ("pi", {"type": "message", "id": "b", "parentId": {}, "message": {"role": "user"}}),
+        ("pi", {"type": "message", "id": "b", "message": {"role": "user", "content": [PICTURE]}}),
+        ("opencode", {"message": {"id": "b", "role": "user", "time": {"created": 10**400}}}),
+    ],
+)
+def test_a_value_of_any_kind_may_stand_where_a_text_should(agent: str, record: Json) -> None:
+    read_as(agent, [record])
+
+
+def test_no_time_of_a_record_is_later_than_the_import() -> None:
+    """A session of the year 9999 would be the newest for ever."""
+    late = {"timestamp": "9999-12-30T00:00:00Z"}
+    use = [{"type": "tool_use", "id": "x", "name": "Bash", "input": {"command": "make"}}]
+    result = [{"type": "tool_result", "tool_use_id": "x", "content": "made"}]
+    document = read_as(
+        "claude",
+        [
+            claude("user", "a", None, "go", **late),
+            claude("assistant", "b", "a", use, **late),
+            claude("user", "c", "b", result, **late),
+            claude("user", "d", "b", "short", isCompactSummary=True, **late),
+        ],
+    ).document
+    times = [document.session.created, *(each.at for each in document.compactions)]
+    for node in document.nodes:
+        times += [node.revisions[0].at, *(each.at for each in node.results)]
+    assert len(times) == 5
+    assert set(times) == {NOW}
+
+
+def test_an_output_of_codex_that_is_itself_json_is_kept_as_it_is() -> None:
+    def item(kind: str, **more: Any) -> Json:
+        return {"type": "response_item", "payload": {"type": kind, "call_id": "x", **more}}
+
+    def text_of_output(output: str) -> str:
+        call = item("function_call", name="shell", arguments="{}")
+        found = read_as("codex", [call, item("function_call_output", output=output)])
+        return found.document.nodes[0].results[0].text
+
+    assert text_of_output('{"name": "notes"}') == '{"name": "notes"}'
+    assert text_of_output('{"output": "seen", "metadata": {"exit_code": 0}}') == "seen"
+
+
+def test_parts_and_records_without_end_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign_tree, "MOST_PARTS", 50)
+    monkeypatch.setattr(foreign_tree, "MOST_KEYS", 50)
+    call = {"type": "tool_use", "id": "x", "name": "Bash", "input": {}}
+    full = read_as("claude", [claude("assistant", "a", None, [call] * 100)])
+    assert (full.calls, full.is_cut) == (50, True)
+    idle = [{"type": "progress", "uuid": f"p{number}"} for number in range(100)]
+    assert read_as("claude", [claude("user", "a", None, "go"), *idle]).is_cut
 
 
 def test_names_of_tools_and_titles_are_made_harmless() -> None:

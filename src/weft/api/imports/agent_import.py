@@ -121,7 +121,7 @@ class AgentImports:
 
     async def _one(self, source: ForeignSource, *, preview: bool) -> ForeignSessionRow:
         try:
-            read = await run_sync(partial(_read, source, self._host.now()))
+            read = await run_sync(partial(read_source, source, self._host.now()))
         except WeftError as error:
             return _refused(source, str(error))
         if not read.foreign.messages:
@@ -144,7 +144,7 @@ class AgentImports:
         await self._host.stop(imported)
         return msgspec.structs.replace(row, state="made", session=imported)
 
-    async def _make(self, imported: SessionId, source: ForeignSource, read: _ReadSession) -> None:
+    async def _make(self, imported: SessionId, source: ForeignSource, read: ReadSession) -> None:
         parsed = ParsedDocument(read.foreign.document, ())
         restored: RestoredFacts = await run_sync(restore, parsed, source.path)
         foreign, config = read.foreign, self._host.services.config
@@ -168,13 +168,15 @@ class AgentImports:
         await self._host.registry.create(imported, facts, restored.blobs)
 
 
-class _ReadSession(msgspec.Struct, frozen=True):
+class ReadSession(msgspec.Struct, frozen=True):
+    """A session as it was read, and what of it could not be."""
+
     foreign: ForeignSession
     digest: str
     problems: tuple[str, ...]
 
 
-def _read(source: ForeignSource, now: float) -> _ReadSession:
+def read_source(source: ForeignSource, now: float) -> ReadSession:
     """A session whole; blocks."""
     reader = READERS[source.agent](now)
     digest, problems = sha256(b""), list[str]()
@@ -190,10 +192,10 @@ def _read(source: ForeignSource, now: float) -> _ReadSession:
     foreign = reader.finish()
     if foreign.is_cut:
         problems.append(f"it is too long: only its first {foreign.messages:,} messages are taken")
-    return _ReadSession(foreign, digest.hexdigest(), tuple(problems))
+    return ReadSession(foreign, digest.hexdigest(), tuple(problems))
 
 
-def _row(source: ForeignSource, read: _ReadSession) -> ForeignSessionRow:
+def _row(source: ForeignSource, read: ReadSession) -> ForeignSessionRow:
     foreign = read.foreign
     return ForeignSessionRow(
         agent=source.agent,

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from weft.api.imports.opencode_records import OpencodeRecords, session_ids
+from weft.api.imports.opencode_records import OpencodeRecords, has_session, session_ids
 from weft.api.imports.record_lines import RecordLines
 from weft.errors import UsageError
 from weft.export.agents import READERS
@@ -82,11 +82,7 @@ class ForeignPlaces:
         if not _ID.fullmatch(given):
             raise UsageError(f"there is no file {given!r}")
         if agent == "opencode":
-            found = [
-                ForeignSource(agent=agent, path=str(place), session_id=given)
-                for place in self._stores()
-                if given.startswith("ses_")
-            ][:1]
+            found = self._with_session(given)
         else:
             found = [
                 ForeignSource(agent=agent, path=str(path))
@@ -119,10 +115,33 @@ class ForeignPlaces:
     def _opencode(self, folder: str) -> Iterator[ForeignSource]:
         seen: set[str] = set()
         for place in self._stores():
-            for each in session_ids(place, folder):
+            try:
+                ids = session_ids(place, folder)
+            except UsageError:
+                # Reading it says why; what stands in another one is not hidden by it.
+                yield ForeignSource(agent="opencode", path=str(place))
+                continue
+            for each in ids:
                 if each not in seen:
                     seen.add(each)
                     yield ForeignSource(agent="opencode", path=str(place), session_id=each)
+
+    def _with_session(self, session_id: str) -> list[ForeignSource]:
+        """The first store that has the session.
+
+        Raises:
+            UsageError: none has it, and one cannot be read.
+        """
+        damaged: UsageError | None = None
+        for place in self._stores():
+            try:
+                if has_session(place, session_id):
+                    return [ForeignSource(agent="opencode", path=str(place), session_id=session_id)]
+            except UsageError as error:
+                damaged = error
+        if damaged is not None:
+            raise damaged
+        return []
 
 
 def _agent_files(path: Path) -> list[Path]:

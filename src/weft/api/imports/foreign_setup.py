@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -17,8 +16,9 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from weft.api.imports.foreign_places import ForeignPlaces
+from weft.api.imports.opencode_denials import OPENCODE_SETTINGS, opencode_denials
 from weft.api.imports.text_copies import TextCopies
-from weft.api.mcp.foreign_entries import plain_json
+from weft.api.mcp.foreign_entries import FILES, plain_json
 from weft.api.permissions.rule_import import ImportedRule
 from weft.config.paths import WeftPaths
 from weft.errors import UsageError
@@ -84,11 +84,19 @@ class ForeignSetup:
 
     def _settings(self, agent: str) -> Mapping[str, Any]:
         """The user's own settings of an agent; empty where they cannot be read."""
-        folder, name = {
-            "claude": (self._places.claude, "settings.json"),
-            "codex": (self._places.codex, "config.toml"),
-            "pi": (self._places.pi, "settings.json"),
-            "opencode": (self._home / ".config" / "opencode", "opencode.json"),
+        names = {"codex": ("config.toml",), "opencode": OPENCODE_SETTINGS}
+        found: dict[str, Any] = {}
+        for name in names.get(agent, ("settings.json",)):
+            found |= self._read(agent, name) or {}
+        return found
+
+    def _read(self, agent: str, name: str) -> Mapping[str, Any] | None:
+        """One file of settings; None where it cannot be read."""
+        folder = {
+            "claude": self._places.claude,
+            "codex": self._places.codex,
+            "pi": self._places.pi,
+            "opencode": self._home / ".config" / "opencode",
         }[agent]
         try:
             file = read_small_text(user_folder(folder), name, _LARGEST)
@@ -99,7 +107,7 @@ class ForeignSetup:
                 return tomllib.loads(text) if file is not None else {}
             return table(json.loads(plain_json(text)))
         except (UsageError, ValueError, RecursionError):
-            return {}
+            return None
 
     async def _model(self, agent: str, write: bool) -> list[SetupItem]:
         settings = await run_sync(self._settings, agent)
@@ -148,8 +156,12 @@ class ForeignSetup:
             files = servers.import_files(agent) if agent != "pi" else ()
         except UsageError:
             return []
-        known = {row.name for row in servers.status()}
-        own = [path for path in files if path.startswith(f"{self._home}/")]
+        # Only the user's: a project may lie below the home folder, and name what it likes.
+        known = {row.name for row in servers.status() if row.scope != "project"}
+        places = {
+            str(self._home / each[2:]) for each in FILES.get(agent, ()) if each.startswith("~/")
+        }
+        own = [path for path in files if path in places]
         for entry in (each for path in own for each in _importable(servers, path)):
             if entry.name in known:
                 found.append(SetupItem(kind="server", name=entry.name, state="there"))
@@ -164,7 +176,8 @@ class ForeignSetup:
                 item = SetupItem(kind="server", name=entry.name, state="left out", why=why)
             else:
                 state: Literal["made", "new"] = "made" if write else "new"
-                why = one_line(entry.shown, 300)
+                given = ", ".join(map(str, table(entry.entry.get("env"))))
+                why = one_line(f"{entry.shown}{' with ' if given else ''}{given}", 300)
                 item = SetupItem(kind="server", name=entry.name, state=state, why=why)
             known.add(entry.name)
             found.append(item)
@@ -198,20 +211,19 @@ class ForeignSetup:
         return await self._deny(whole, f"for {name}, which our rules cannot say", write)
 
     async def _denials(self, write: bool) -> list[SetupItem]:
-        """What opencode's settings deny: each as its whole tool.  What they allow is not taken."""
-        given = self._settings("opencode").get("permission")
+        """What opencode's settings deny.  What they allow is not taken."""
         found: list[SetupItem] = []
-        for tool, said in table(given).items():
-            says = set(said.values()) if isinstance(said, dict) else {said}
-            ours = _OPENCODE_TOOLS.get(tool, "")
-            if "deny" not in {each for each in says if isinstance(each, str)}:
-                why = "what another agent may do without asking is not taken"
-                name = one_line(tool, 60)
+        for name in OPENCODE_SETTINGS:
+            settings = self._read("opencode", name)
+            if settings is None:
+                why = "it cannot be read, and what it denies is not denied here"
                 found.append(SetupItem(kind="rule", name=name, state="left out", why=why))
                 continue
-            why = f"for its rule about {one_line(tool, 60)}"
-            rules = _denied(tool, ours, said) if ours else []
-            found += [await self._deny(rule, why, write) for rule in rules]
+            for said in opencode_denials(settings):
+                if not said.rules:
+                    item = SetupItem(kind="rule", name=said.name, state="left out", why=said.why)
+                    found.append(item)
+                found += [await self._deny(rule, said.why, write) for rule in said.rules]
         return found
 
     async def _deny(self, tool: str, why: str, write: bool) -> SetupItem:
@@ -244,17 +256,6 @@ class ForeignSetup:
 
 
 _CLAUDE_SETTINGS: Final = ("settings.json", "settings.local.json")
-_OPENCODE_TOOLS: Final = {
-    "bash": "shell",
-    "edit": "edit",
-    "write": "write",
-    "read": "read",
-    "webfetch": "fetch",
-    "task": "agent",
-    "skill": "skill",
-}
-_WORDS: Final = re.compile(r"([A-Za-z0-9_./-]+(?: [A-Za-z0-9_./-]+)*) ?\*?")
-"""Words of a command, and whatever follows."""
 _CLAUDE_ALIASES: Final = frozenset({"opus", "sonnet", "haiku", "opusplan", "default", "best"})
 
 
@@ -275,17 +276,6 @@ def _model_of(agent: str, settings: Mapping[str, Any]) -> str:
         case _:
             provider, _, model = name.partition("/")
             return f"{provider}:{model}" if model else ""
-
-
-def _denied(tool: str, ours: str, said: Any) -> list[str]:
-    """What opencode denies of a tool, as our rules: commands by their words, else all of it."""
-    if tool != "bash" or not isinstance(said, dict):
-        return [ours]
-    denied = [str(pattern) for pattern, verdict in said.items() if verdict == "deny"]
-    words = [_WORDS.fullmatch(pattern) for pattern in denied]
-    if not all(words):
-        return [ours]
-    return [f"shell({found[1]} *)" for found in words if found]
 
 
 def _whole_tool(rule: ImportedRule) -> str:

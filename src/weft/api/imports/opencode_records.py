@@ -8,26 +8,21 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import apsw
 import msgspec
 
+from weft.api.imports.opencode_database import LARGEST_VALUE, OpencodeDatabase, open_database
 from weft.errors import UsageError
 from weft.sha256 import sha256
 
-LARGEST_VALUE: Final = 16 * 1024 * 1024
 LARGEST_EXPORT: Final = 64 * 1024 * 1024
 MOST_BYTES: Final = 512 * 1024 * 1024
-_MOST_STEPS: Final = 1_000_000_000
-"""Of SQLite's machine: a file may be made so that a question of it never ends."""
-_STEPS: Final = 100_000
-_SESSION: Final = re.compile(r"ses_[A-Za-z0-9]{1,60}")
 _MOST_AGENTS: Final = 500
-_COLUMNS: Final = ("id", "parent_id", "directory", "title", "version", "revert", "time_created")
+"""Sessions of agents, and of their agents, that are read of one."""
 
 
 class OpencodeRecords:
@@ -41,6 +36,7 @@ class OpencodeRecords:
         self._left_out = 0
         self._bytes = 0
         self._is_cut = False
+        self._has_more_agents = False
 
     @property
     def digest(self) -> str:
@@ -53,6 +49,8 @@ class OpencodeRecords:
         said = []
         if self._is_cut:
             said.append(f"only its first {MOST_BYTES // 1024 // 1024} MiB were read")
+        if self._has_more_agents:
+            said.append(f"of its agents only the first {_MOST_AGENTS} are read")
         if self._left_out:
             said.append(f"{self._left_out} of its records are damaged or too large, and left out")
         return tuple(said)
@@ -64,94 +62,79 @@ class OpencodeRecords:
             UsageError: the file cannot be read.
         """
         if self.path.is_dir():
-            yield from self._of_folder(self._id, set())
+            yield from self._of_folder()
         elif self.path.suffix == ".json":
             yield from self._of_export()
         else:
-            try:
-                with closing(open_database(self.path)) as database:
-                    yield from self._of_database(database, self._id, set())
-            except apsw.Error as error:
-                raise UsageError(f"cannot read {str(self.path)!r}: {error}") from error
+            with open_database(self.path) as database:
+                yield from self._of_database(database)
 
-    def _taken(self, data: bytes | str) -> dict[str, Any] | None:
+    def _taken(self, data: bytes) -> dict[str, Any] | None:
         """A value, which counts for the digest and the bounds."""
-        encoded = data.encode("utf-8", "replace") if isinstance(data, str) else data
-        self._bytes += len(encoded)
+        self._bytes += len(data)
         if self._bytes > MOST_BYTES:
             self._is_cut = True
             return None
-        self._digest.update(encoded)
+        self._digest.update(data)
         try:
-            return msgspec.json.decode(encoded, type=dict[str, Any])
-        except (msgspec.MsgspecError, RecursionError):
+            return msgspec.json.decode(data, type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._left_out += 1
             return None
 
     # -- its database
 
-    def _of_database(
-        self, database: apsw.Connection, session_id: str, seen: set[str]
-    ) -> Iterator[dict[str, Any]]:
-        seen.add(session_id)
-        about = _row(database, session_id)
-        if about is None:
-            raise UsageError(f"there is no session {session_id!r} in {str(self.path)!r}")
-        self._digest.update(session_id.encode())
-        yield {"session": about}
-        found = database.execute(
-            "select id, data from message where session_id = ? and length(data) < ? order by rowid",
-            (session_id, LARGEST_VALUE),
-        )
-        for message_id, data in found:
-            message = self._taken(data)
-            if message is not None:
+    def _of_database(self, database: OpencodeDatabase) -> Iterator[dict[str, Any]]:
+        for session_id in self._descending(partial(database.children, most=_MOST_AGENTS)):
+            about: dict[str, Any] | None = database.session(session_id)
+            if about is None:
+                raise self._missing(session_id)
+            self._digest.update(session_id.encode())
+            yield {"session": {**about, "revert": _decoded(about.get("revert") or "{}")}}
+            for message_id, data in database.messages(session_id):
+                if (message := self._taken(data)) is None:
+                    continue
                 yield {"message": {**message, "id": message_id}}
-                for (part,) in database.execute(
-                    "select data from part where message_id = ? and length(data) < ? "
-                    "order by rowid",
-                    (message_id, LARGEST_VALUE),
-                ):
+                for part in database.parts(message_id):
                     if (taken := self._taken(part)) is not None:
                         yield {"part": taken}
-        children = database.execute(
-            "select id from session where parent_id = ? order by rowid limit ?",
-            (session_id, _MOST_AGENTS),
-        )
-        for (child,) in list(children):
-            if child not in seen:
-                yield from self._of_database(database, child, seen)
+
+    def _descending(self, children: Callable[[str], list[str]]) -> Iterator[str]:
+        """The session, and those of its agents, each behind the one that called it."""
+        seen, waiting = {self._id}, [self._id]
+        while waiting:
+            yield (session_id := waiting.pop())
+            found = [each for each in children(session_id) if each not in seen]
+            room = _MOST_AGENTS - len(seen)
+            self._has_more_agents = self._has_more_agents or len(found) > room
+            seen.update(found[:room])
+            waiting += reversed(found[:room])
+
+    def _missing(self, session_id: str) -> UsageError:
+        return UsageError(f"there is no session {session_id!r} in {str(self.path)!r}")
 
     # -- its older folder
 
-    def _of_folder(self, session_id: str, seen: set[str]) -> Iterator[dict[str, Any]]:
-        seen.add(session_id)
-        about = self._session_file(session_id)
-        if about is None:
-            raise UsageError(f"there is no session {session_id!r} in {str(self.path)!r}")
-        yield {"session": about}
-        messages = list(self._files(self.path / "message" / session_id))
-        for message in sorted(messages, key=_age):
-            yield {"message": message}
-            parts = list(self._files(self.path / "part" / _plain(message.get("id"))))
-            for part in sorted(parts, key=lambda each: str(each.get("id"))):
-                yield {"part": part}
-        for child in self._children(session_id):
-            if child not in seen:
-                yield from self._of_folder(child, seen)
+    def _of_folder(self) -> Iterator[dict[str, Any]]:
+        agents: dict[str, list[str]] = {}
+        for file in _session_files(self.path):
+            if isinstance(parent := _about(file).get("parentID"), str):
+                agents.setdefault(parent, []).append(file.stem)
+        for session_id in self._descending(lambda each: agents.get(each, [])):
+            about = self._session_file(session_id)
+            if about is None:
+                raise self._missing(session_id)
+            yield {"session": about}
+            messages = list(self._files(self.path / "message" / _plain(session_id)))
+            for message in sorted(messages, key=_age):
+                yield {"message": message}
+                parts = list(self._files(self.path / "part" / _plain(message.get("id"))))
+                for part in sorted(parts, key=lambda each: str(each.get("id"))):
+                    yield {"part": part}
 
     def _session_file(self, session_id: str) -> dict[str, Any] | None:
-        name = f"{_plain(session_id)}.json"
-        for folder in _folders(self.path / "session"):
-            if (path := folder / name).is_file():
-                return self._file(path)
-        return None
-
-    def _children(self, session_id: str) -> Iterator[str]:
-        for folder in _folders(self.path / "session"):
-            for about in self._files(folder):
-                if about.get("parentID") == session_id:
-                    yield str(about.get("id"))
+        found = _session_place(self.path, session_id)
+        return self._file(found) if found is not None else None
 
     def _files(self, folder: Path) -> Iterator[dict[str, Any]]:
         for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
@@ -159,7 +142,11 @@ class OpencodeRecords:
                 yield value
 
     def _file(self, path: Path) -> dict[str, Any] | None:
-        return self._taken(plain_bytes(path, LARGEST_VALUE))
+        try:
+            return self._taken(plain_bytes(path, LARGEST_VALUE))
+        except UsageError:  # a link, a pipe, or too large
+            self._left_out += 1
+            return None
 
     # -- an export
 
@@ -173,76 +160,63 @@ class OpencodeRecords:
         for each in messages if isinstance(messages, list) else ():
             if isinstance(each, dict):
                 yield {"message": each.get("info")}
-                for part in each.get("parts") or ():
+                parts = each.get("parts")
+                for part in parts if isinstance(parts, list) else ():
                     yield {"part": part}
 
 
-def open_database(path: Path) -> apsw.Connection:
-    """A database of others, to be read only."""
-    if path.is_symlink() or not path.is_file():
-        raise UsageError(f"{str(path)!r} is not a file")
-    database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    database.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-    database.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    database.limit(apsw.SQLITE_LIMIT_LENGTH, 2 * LARGEST_VALUE)
-    database.set_busy_timeout(2_000)
-    steps = 0
-
-    def is_enough() -> bool:
-        nonlocal steps
-        steps += _STEPS
-        return steps > _MOST_STEPS
-
-    database.set_progress_handler(is_enough, _STEPS)
-    names = "('session', 'message', 'part')"
-    found = database.execute(
-        f"select count(*) from sqlite_master where type = 'table' and name in {names}"
-    ).fetchone()
-    if found != (3,):
-        database.close()
-        raise UsageError(f"{str(path)!r} is no database of opencode that can be read")
-    return database
-
-
 def session_ids(path: Path, folder: str) -> list[str]:
-    """The sessions that worked in a folder, the newest first; those of agents are not named."""
+    """The sessions that worked in a folder, the newest first; those of agents are not named.
+
+    Raises:
+        UsageError: the database cannot be read.
+    """
+    if not path.is_dir():
+        with open_database(path) as database:
+            return database.listed(folder)
+    found: list[tuple[float, str]] = []
+    for file in _session_files(path):
+        about = _about(file)
+        if about.get("directory") == folder and not about.get("parentID"):
+            found.append((_age(about)[0], file.stem))
+    return [name for _, name in sorted(found, reverse=True)]
+
+
+def has_session(path: Path, session_id: str) -> bool:
+    """It has a session of that id.
+
+    Raises:
+        UsageError: the database cannot be read.
+    """
     if path.is_dir():
-        found: list[tuple[Any, str]] = []
-        for each in _folders(path / "session"):
-            for file in sorted(each.glob("ses_*.json")):
-                about = _decoded(plain_bytes(file, LARGEST_VALUE))
-                if about.get("directory") == folder and not about.get("parentID"):
-                    created = about.get("time")
-                    age = created.get("created") if isinstance(created, dict) else 0
-                    found.append((age if isinstance(age, int) else 0, file.stem))
-        return [name for _, name in sorted(found, reverse=True)]
-    listing = "select id from session where directory = ? and parent_id is null order by rowid desc"
+        return _session_place(path, session_id) is not None
+    with open_database(path) as database:
+        return database.session(session_id) is not None
+
+
+def _session_files(storage: Path) -> Iterator[Path]:
+    for folder in _folders(storage / "session"):
+        yield from sorted(folder.glob("ses_*.json"))
+
+
+def _session_place(storage: Path, session_id: str) -> Path | None:
+    name = f"{_plain(session_id)}.json"
+    found = (folder / name for folder in _folders(storage / "session"))
+    return next((path for path in found if path.is_file() and not path.is_symlink()), None)
+
+
+def _about(file: Path) -> dict[str, Any]:
+    """What is written of a session; nothing where it cannot be read."""
     try:
-        with closing(open_database(path)) as database:
-            listed = database.execute(listing, (folder,))
-            return [name for (name,) in listed if isinstance(name, str)]
-    except apsw.Error as error:
-        raise UsageError(f"cannot read {str(path)!r}: {error}") from error
-
-
-def _row(database: apsw.Connection, session_id: str) -> dict[str, Any] | None:
-    there = {row[1] for row in database.execute("select * from pragma_table_info('session')")}
-    names = [name for name in _COLUMNS if name in there]
-    row = database.execute(
-        f"select {', '.join(names)} from session where id = ?",  # names of ours
-        (session_id,),
-    ).fetchone()
-    if row is None:
-        return None
-    about: dict[str, Any] = dict(zip(names, row, strict=True))
-    about["revert"] = _decoded(about.get("revert") or "{}")
-    return about
+        return _decoded(plain_bytes(file, LARGEST_VALUE))
+    except UsageError:
+        return {}
 
 
 def _decoded(data: bytes | str) -> dict[str, Any]:
     try:
         value = json.loads(data)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

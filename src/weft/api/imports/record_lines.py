@@ -32,7 +32,8 @@ class RecordLines:
         """Open nothing yet."""
         self.path = path
         self._digest = sha256(b"")
-        self._damaged: list[int] = []
+        self._damaged = 0
+        self._first_damaged = 0
         self._too_long = 0
         self._ends_open = False
         self._is_cut = False
@@ -50,9 +51,9 @@ class RecordLines:
         if self._is_cut:
             said.append(f"only its first {MOST_BYTES // 1024 // 1024} MiB were read")
         if self._damaged:
-            lines = "line is" if len(self._damaged) == 1 else "lines are"
-            first = self._damaged[0]
-            said.append(f"{len(self._damaged)} {lines} damaged and left out, line {first} first")
+            lines = "line is" if self._damaged == 1 else "lines are"
+            first = f"line {self._first_damaged} first"
+            said.append(f"{self._damaged} {lines} damaged and left out, {first}")
         if self._too_long:
             lines = "line is" if self._too_long == 1 else "lines are"
             most = LONGEST_LINE // 1024 // 1024
@@ -73,7 +74,9 @@ class RecordLines:
             try:
                 yield msgspec.json.decode(line, type=dict[str, Any])
             except _DAMAGE:
-                self._damaged.append(number)
+                # Counted only: a file may be nothing but damaged lines, a quarter of a billion.
+                self._damaged += 1
+                self._first_damaged = self._first_damaged or number
 
     def _lines(self) -> Iterator[bytes | None]:
         """Whole lines; None for each that is too long."""

@@ -174,7 +174,7 @@ class ClaudeReader(ForeignReader):
 
     def _note_prompt(self, part: Mapping[str, Any], node: DraftNode) -> None:
         asked = table(part.get("input")).get("prompt")
-        if part.get("name") in _AGENT_TOOLS and isinstance(asked, str):
+        if isinstance(asked, str) and str(part.get("name")) in _AGENT_TOOLS:
             self._prompts[asked.strip()] = node
 
 

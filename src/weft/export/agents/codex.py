@@ -167,9 +167,10 @@ def _decoded(given: Any) -> Any:
 def _output(given: Any) -> tuple[str, bool]:
     """The text of an output, and whether it says that the call failed."""
     found = _decoded(given) if isinstance(given, str) and given[:1] == "{" else given
-    if isinstance(found, dict):
+    if isinstance(found, dict) and ("output" in found or "content" in found):
         inner = found.get("output", found.get("content"))
         text = inner if isinstance(inner, str) else text_of(inner)
         failed = table(found.get("metadata")).get("exit_code") not in (None, 0)
         return text, failed or found.get("success") is False
-    return text_of(found), False
+    # What a program printed may be JSON, too.
+    return given if isinstance(given, str) else text_of(given), False

@@ -32,6 +32,10 @@ from weft.messages import Image, Part, Role, Text, ToolCall, Usage, clean_text
 MOST_KEPT: Final = 64 * 1024 * 1024
 """Bytes of text and pictures that are taken of one session."""
 MOST_NODES: Final = 50_000
+MOST_PARTS: Final = 500_000
+"""Texts, calls, results and pictures: each costs room, however little it says."""
+MOST_KEYS: Final = 2_000_000
+"""Records that others may name."""
 LONGEST_RESULT: Final = 48 * 1024
 """Letters of a result that the model reads; the rest is kept beside it."""
 LONGEST_TITLE: Final = 80
@@ -104,6 +108,7 @@ class ForeignReader(ABC):
         self._names: dict[str, DraftNode] = {}
         self._summaries: list[ExportedCompaction] = []
         self._kept = 0
+        self._parts = 0
         self.is_full = False
 
     @abstractmethod
@@ -120,10 +125,12 @@ class ForeignReader(ABC):
         """Have a key stand for a message."""
         if isinstance(key, str):
             self._keys[key] = node
+            self.is_full = self.is_full or len(self._keys) >= MOST_KEYS
 
     def add(self, role: Role, parent: DraftNode | None, at: float) -> DraftNode:
         """A new message behind another."""
-        node = DraftNode(new_node_id(self.now), role, parent, at)
+        # None is later than the import: it would stand above all of the user's own for ever.
+        node = DraftNode(new_node_id(self.now), role, parent, min(at, self.now))
         if len(self._nodes) < MOST_NODES:
             self._nodes.append(node)
         else:
@@ -142,7 +149,9 @@ class ForeignReader(ABC):
 
     def picture(self, media_type: Any, data: Any) -> Image | None:
         """A picture, where it is one that models take."""
-        if media_type not in _PICTURES or not isinstance(data, str) or not data:
+        if not isinstance(media_type, str) or media_type not in _PICTURES:
+            return None
+        if not isinstance(data, str) or not data:
             return None
         data = re.sub(r"\s+", "", data)
         if re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", data) is None or len(data) % 4:
@@ -181,7 +190,7 @@ class ForeignReader(ABC):
         text = clean_text(text)
         node.results[uid] = ExportedResult(
             call_uid=uid,
-            at=at or node.at,
+            at=min(at, self.now) or node.at,
             text=text[:LONGEST_RESULT],
             images=tuple(each for each in images if each is not None),
             is_error=is_error,
@@ -192,8 +201,8 @@ class ForeignReader(ABC):
     def summarize(self, upto: DraftNode | None, text: Any, at: float) -> None:
         """A summary in the place of the line up to a message."""
         if upto is not None and isinstance(text, str) and self._has_room(len(text)):
-            summary = ExportedCompaction(upto=upto.id, summary=clean_text(text), at=at)
-            self._summaries.append(summary)
+            said, at = clean_text(text), min(at, self.now)
+            self._summaries.append(ExportedCompaction(upto=upto.id, summary=said, at=at))
 
     def name(self, label: str, node: DraftNode) -> None:
         """Name the end of a branch."""
@@ -209,8 +218,10 @@ class ForeignReader(ABC):
             node.usage = usage
 
     def _has_room(self, size: int) -> bool:
-        self.is_full = self.is_full or self._kept + size > MOST_KEPT
+        is_more = self._kept + size > MOST_KEPT or self._parts >= MOST_PARTS
+        self.is_full = self.is_full or is_more
         self._kept += 0 if self.is_full else size
+        self._parts += 1
         return not self.is_full
 
     # -- the end
@@ -315,7 +326,7 @@ def time_of(given: Any) -> float:
         except (ValueError, OverflowError):
             return 0.0
     elif isinstance(given, int | float) and not isinstance(given, bool):
-        seconds = given / 1000
+        seconds = given / 1000 if abs(given) < 1000 * _END_OF_TIME else 0.0
     return seconds if 0 <= seconds < _END_OF_TIME else 0.0
 
 

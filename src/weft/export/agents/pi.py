@@ -46,8 +46,9 @@ class PiReader(ForeignReader):
         if "id" not in record:  # its first version
             return self.tip
         given = record.get("parentId")
-        found = self.key_of(given)
-        return found if given is None or given in self._keys else self.tip
+        if given is None:
+            return None
+        return self.key_of(given) if isinstance(given, str) and given in self._keys else self.tip
 
     def _entry(self, record: Mapping[str, Any], parent: DraftNode | None) -> DraftNode | None:
         at = time_of(record.get("timestamp"))
