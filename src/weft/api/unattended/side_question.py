@@ -30,7 +30,7 @@ from weft.context import (
 from weft.errors import SessionError, UsageError, WeftError
 from weft.events import AsideAnswered
 from weft.ids import NodeId
-from weft.loop import compacted_message
+from weft.loop import compacted_message, without_excluded, without_words
 from weft.messages import ChatMessage, Content, Message, Part, Text, Usage, as_parts, clean_text
 from weft.providers import ModelRequest, ToolSpec
 from weft.runtime.session_host import SessionHost
@@ -75,6 +75,7 @@ async def ask_aside(session: SessionBase, content: Content, input_id: str | None
             thinking=request.thinking,
             messages=request.messages,
         ),
+        client=session._client,
     )
     # On record before it is made, so that what it costs is known even if this process dies.
     call = await session._call(begun)
@@ -158,7 +159,7 @@ async def _request(
 async def _line(
     port: SessionPort, host: SessionHost, state: SessionState, target: ContextTarget
 ) -> tuple[Sequence[LineEntry], Sequence[Message]]:
-    tree = state.tree
+    tree, excluded = state.tree, tuple(state.tree.excluded)
     compaction, clearing = tree.compaction_for(tree.head), tree.clearing_for(tree.head)
     line = await port.nodes(tree.line(tree.head, compaction.upto if compaction else None))
     summary = ""
@@ -168,7 +169,12 @@ async def _line(
             line = [cleared_entry(entry, cleared) for entry in line]
         if compaction is not None:
             kept = await load_nodes(tree, tree.pinned_on(compaction.upto), store)
-            summary = compacted_message(await load_compaction(compaction, store), kept)
+            fact = await load_compaction(compaction, store)
+            gone = [node for node in excluded if node in tree.walk_up(compaction.upto)]
+            if gone:
+                fact = without_excluded(fact, await load_nodes(tree, gone, store))
+            summary = compacted_message(fact, kept)
+    line = [without_words(entry) if entry.node.id in excluded else entry for entry in line]
     settled = _settled(line)
     upto = compaction.upto if compaction else None
     # Behind the question no message of ours may stand that asks to go on.
