@@ -10,6 +10,7 @@ import pytest
 from tests.support.compaction import SummarizingModel, send_prompts, start
 from tests.support.world import World, crash, facts, until, until_idle, until_status
 from weft.api.session import Session
+from weft.cli.chat.told_asides import with_asides
 from weft.errors import SessionError, UsageError, ViewerRefused
 from weft.events import AsideAnswered, ModelCallStarted, NewMessage, TurnFinished, UsageRecorded
 from weft.messages import CallResults, ChatMessage, Text
@@ -168,6 +169,30 @@ async def test_a_repeated_side_question_is_not_paid_for_again(world: World) -> N
         spent = (await session.usage()).total.total_tokens
         assert (await session.ask_aside("what is it?", input_id="inp_1")).text == first.text
         assert (await session.usage()).total.total_tokens == spent
+
+
+@pytest.mark.requirement("session:asides")
+async def test_side_questions_of_before_are_told_again_at_their_place(world: World) -> None:
+    model = ScriptedModel(["One.", ASIDE, "Two."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message("first")
+        await session.ask_aside("what is it?")
+        await session.send_message("second")
+        answered = [each.node.id for each in await facts(session, NewMessage)][1]
+    async with world.open(ScriptedModel([])) as app:
+        session = await app.sessions.get("s")
+        [told] = await session.asides()
+        assert (told.node, told.question) == (answered, "what is it?")
+        assert told.answer == "It is 42."
+        page = await session.line()
+        said_again = [each.content for each in with_asides(page.items, [told])]
+        assert said_again[-3] == "Side question: what is it?\nIt is 42."
+        # At its place in a fork too, and nowhere on a line that does not have it.
+        fork = await app.sessions.fork_session("s")
+        assert [each.answer for each in await fork.asides()] == ["It is 42."]
+        exported = await app.sessions.export_session("s", format="json")
+        assert '"side_questions":1' in str(exported).replace(" ", "")
 
 
 async def test_a_message_that_was_taken_out_is_in_no_side_question(world: World) -> None:
