@@ -168,7 +168,7 @@ def test_no_settled_call_is_ever_open(history: History) -> None:
 
 def test_what_is_asked_beside_a_turn_that_nobody_works_on_is_no_work_of_it() -> None:
     aside = ModelCallStarted(
-        turn_id=None, node=NodeId("n9"), model="a:m", purpose="summary", exact="aside"
+        turn_id=T2, node=NodeId("n9"), model="a:m", purpose="summary", exact="aside"
     )
     facts: list[Fact] = [
         START,
