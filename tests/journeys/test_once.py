@@ -188,6 +188,7 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "files_at",
             "open_at",
             "goal",
+            "asides",
             "coming_back",
             "differences",
             "receipts",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import anyio
 import pytest
 
 from tests.support.waiting_turns import HeldSleep
@@ -12,8 +13,10 @@ from weft.api.session import Session
 from weft.app import App
 from weft.errors import UsageError
 from weft.events import ModelCallStarted, SessionRestarted, ToolExecuting, TurnFinished, TurnParked
+from weft.ids import SessionId
 from weft.providers.script import CallTool, Stall, Step
 from weft.providers.scripted import ScriptedModel
+from weft.runtime import due_sessions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -189,3 +192,45 @@ async def test_the_price_of_going_on_is_known_before(world: World) -> None:
         assert offer.tokens > 0
         assert offer.max_cost_usd is not None
         assert offer.max_cost_usd >= 0.0
+
+
+async def test_a_turn_at_work_in_another_process_is_left_to_it(world: World) -> None:
+    async with world.open(ScriptedModel([FOREVER]), clock=world.clock) as app:
+        session = await app.sessions.start_session(session_id="s", resume="auto")
+        await session.send_prompt("go")
+        await until(session, ModelCallStarted)
+        other = await opened(world, FOREVER)
+        third = await opened(world, FOREVER)
+        for each in (other, third):
+            assert await each.host.wake_due() == []
+        assert not await facts(session, SessionRestarted)
+        await crash(app)
+        woken: list[list[SessionId]] = []
+
+        async def wake(each: App) -> None:
+            woken.append(await each.host.wake_due())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wake, other)
+            group.start_soon(wake, third)
+        # One of them alone.
+        assert sorted(woken) == [[], ["s"]]
+        for each in (other, third):
+            await crash(each)
+
+
+async def test_turns_at_work_elsewhere_keep_nothing_else_from_being_woken(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(due_sessions, "DUE_ROWS", 2)
+    async with world.open(ScriptedModel([FOREVER] * 3), clock=world.clock) as app:
+        for number in range(3):
+            session = await app.sessions.start_session(session_id=f"s{number}", resume="auto")
+            await session.send_prompt("go")
+            await until(session, ModelCallStarted)
+        world.clock.advance(1.0)
+        name = await killed(world, "call", resume="auto")
+        other = await opened(world, FOREVER)
+        looks = [await other.host.wake_due() for _ in range(3)]
+        assert [name] in looks
+        await crash(other)

@@ -7,9 +7,11 @@ import contextlib
 import anyio
 import pytest
 
+from tests.support.compaction import SummarizingModel, send_prompts, start
 from tests.support.world import World, crash, facts, until, until_idle, until_status
 from weft.api.session import Session
-from weft.errors import SessionError, UsageError
+from weft.cli.chat.told_asides import with_asides
+from weft.errors import SessionError, UsageError, ViewerRefused
 from weft.events import AsideAnswered, ModelCallStarted, NewMessage, TurnFinished, UsageRecorded
 from weft.messages import CallResults, ChatMessage, Text
 from weft.providers.base import ModelRequest
@@ -167,3 +169,82 @@ async def test_a_repeated_side_question_is_not_paid_for_again(world: World) -> N
         spent = (await session.usage()).total.total_tokens
         assert (await session.ask_aside("what is it?", input_id="inp_1")).text == first.text
         assert (await session.usage()).total.total_tokens == spent
+
+
+@pytest.mark.requirement("session:asides")
+async def test_side_questions_of_before_are_told_again_at_their_place(world: World) -> None:
+    model = ScriptedModel(["One.", ASIDE, "Two."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message("first")
+        await session.ask_aside("what is it?")
+        await session.send_message("second")
+        answered = [each.node.id for each in await facts(session, NewMessage)][1]
+    async with world.open(ScriptedModel([])) as app:
+        session = await app.sessions.get("s")
+        [told] = await session.asides()
+        assert (told.node, told.question) == (answered, "what is it?")
+        assert told.answer == "It is 42."
+        page = await session.line()
+        said_again = [each.content for each in with_asides(page.items, [told])]
+        assert said_again[-3] == "Side question: what is it?\nIt is 42."
+        # At its place in a fork too, and nowhere on a line that does not have it.
+        fork = await app.sessions.fork_session("s")
+        assert [each.answer for each in await fork.asides()] == ["It is 42."]
+        exported = await app.sessions.export_session("s", format="json")
+        assert '"side_questions":1' in str(exported).replace(" ", "")
+
+
+async def test_a_message_that_was_taken_out_is_in_no_side_question(world: World) -> None:
+    model = ScriptedModel(["One.", "Two.", ASIDE])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("my secret is plum")
+        await session.send_message("second")
+        first = next(each.node.id for each in await facts(session, NewMessage))
+        await session.exclude(first)
+        await session.ask_aside("what is it?")
+        assert "plum" not in "".join(said(model.requests[-1]))
+        assert "Two." in said(model.requests[-1])
+
+
+async def test_what_a_summary_carries_of_a_message_that_was_taken_out_is_not_sent(
+    world: World,
+) -> None:
+    teller = SummarizingModel()
+    async with world.open(teller.model) as app:
+        session = await start(app)
+        await send_prompts(session, "always say secret words", "two", "three")
+        first = next(each.node.id for each in await facts(session, NewMessage))
+        await session.compact()
+        await session.ask_aside("what is it?")
+        assert "secret" in str(teller.asked[-1].messages)
+        await session.exclude(first)
+        await session.ask_aside("what was it?")
+        assert "secret" not in str(teller.asked[-1].messages)
+
+
+async def test_the_budget_of_the_turn_at_work_holds_for_side_questions(world: World) -> None:
+    model = ScriptedModel(["One.", Stall(gate="g")])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("first")
+        await session.send_prompt("second", max_tokens=100_000)
+        await model.gate("g").reached.wait()
+        spent = (await session.usage()).total.total_tokens
+        await session.abort()
+        await session.send_prompt("third", max_tokens=spent + 1)
+        with pytest.raises(SessionError, match="the limit of"):
+            await session.ask_aside("what is it?")
+
+
+async def test_a_client_that_only_watches_asks_no_model(world: World) -> None:
+    model = ScriptedModel(["One.", ASIDE])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("first")
+        await session.attach("viewer")
+        with pytest.raises(ViewerRefused):
+            await session.ask_aside("what is it?")
+        assert len(model.requests) == 1
+        assert not [each for each in await facts(session, ModelCallStarted) if each.exact]

@@ -147,6 +147,7 @@ USES: dict[str, Use] = {
     "stop_after_step": lambda s: _equal(s.stop_after_step(), False),
     "summarize": lambda s: s.summarize(),
     "ask_aside": lambda s: s.ask_aside("What is it?"),
+    "asides": lambda s: s.asides(),
     "coming_back": lambda s: s.coming_back(),
     "set_resume": lambda s: s.set_resume("auto"),
     "summarize_branch": lambda s: _of_last(s, lambda node: _refused(s.summarize_branch("nod_x"))),

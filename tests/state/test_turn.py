@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from hypothesis import given
+from msgspec.structs import replace
 
 from tests.support.history_generator import History
 from tests.support.strategies import histories
 from weft.events import (
+    Compacted,
     Fact,
     ModelCallStarted,
     NewMessage,
@@ -14,12 +16,15 @@ from weft.events import (
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    SessionRestarted,
     ToolComplete,
     ToolExecuting,
     TurnFinished,
     TurnStarted,
+    TurnWaiting,
+    WaitSubject,
 )
-from weft.ids import CallUid, NodeId, RequestId, TurnId
+from weft.ids import CallUid, NodeId, RequestId, TurnId, WaitId
 from weft.messages import Node, Role, ToolResult
 from weft.state import OpenTurnState, fold
 
@@ -159,3 +164,28 @@ def test_no_settled_call_is_ever_open(history: History) -> None:
             assert fact.call_uid not in {each.call_uid for each in state.turn.requests.values()}
     assert (state.turn.open is None) <= (not state.turn.intents)
     assert fold([], state) is state
+
+
+def test_what_is_asked_beside_a_turn_that_nobody_works_on_is_no_work_of_it() -> None:
+    aside = ModelCallStarted(
+        turn_id=T2, node=NodeId("n9"), model="a:m", purpose="summary", exact="aside"
+    )
+    facts: list[Fact] = [
+        START,
+        CALLING,
+        aside,
+        Compacted(summary="s", upto=NODE, at=7_200.0),
+        SessionRestarted(),
+        CALLING,
+    ]
+    times = (0.0, 10.0, 3_600.0, 7_200.0, 9_000.0, 9_005.0)
+    turn = after(*(replace(fact, at=at) for fact, at in zip(facts, times, strict=True)))
+    assert turn.worked(9_006.0) == 16.0
+
+
+def test_a_sleep_does_not_count_while_an_agent_in_the_background_asks() -> None:
+    asked = replace(ASKED, outlives_turn=True)
+    wait = TurnWaiting(turn_id=T1, wait_id=WaitId("w1"), on=WaitSubject(kind="time"))
+    facts: list[Fact] = [START, asked, wait]
+    turn = after(*(replace(fact, at=at) for fact, at in zip(facts, (0.0, 1.0, 2.0), strict=True)))
+    assert turn.worked(1_000.0) == 2.0

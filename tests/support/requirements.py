@@ -444,6 +444,9 @@ ROWS: dict[str, Requirement] = {
     "session:ask_aside": Requirement(
         "A side question: in no later request, counted, also in mid-turn.", "signature 9"
     ),
+    "session:asides": Requirement(
+        "Side questions are shown again at their place, after a reload too.", "signature 9"
+    ),
     "session:coming_back": Requirement(
         "What goes on after a crash, how often it did, and what that costs at most.", "signature 9"
     ),

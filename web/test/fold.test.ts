@@ -138,3 +138,11 @@ test("what the snapshot has counted is not counted again, if the page of message
   assert.equal(state.rows.length, 1);
   assert.equal(state.cost, 7);
 });
+
+test("a side question of before stands behind its message after a reload", () => {
+  const asides = [{ seq: 5, node: "n1", question: "why?", answer: "so", model: "a:b", at: 2 }];
+  const rows = ["n1", "n2"].map((id) => ({ id, message: { role: "user" as const, content: id, at: 1 } }));
+  const state = begin("s", SNAPSHOT, { messages: rows, seq: 10, asides });
+  assert.deepEqual(state.rows.map((row) => row.id), ["n1", "note_5", "n2"]);
+  assert.equal(state.rows[1]?.message.content, "Side question: why?\nso");
+});

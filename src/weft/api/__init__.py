@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.reports import CompactionReport
     from weft.api.unattended.coming_back import ComingBack
     from weft.api.unattended.goals import Goal, GoalRound
+    from weft.api.unattended.told_asides import SideQuestion
     from weft.api.unattended.waits import SessionWait
     from weft.decisions.pulse import PulseReport
     from weft.project.agent_definitions import AgentDefinition
@@ -134,6 +135,7 @@ __all__ = [
     "SessionWait",
     "SessionsChanged",
     "SetupItem",
+    "SideQuestion",
     "SkillFile",
     "StandingRule",
     "Subscription",
@@ -171,6 +173,7 @@ _HOMES = {
     "FanSummary": "weft.api.fan",
     "FileComparison": "weft.api.branch_files",
     "ComingBack": "weft.api.unattended.coming_back",
+    "SideQuestion": "weft.api.unattended.told_asides",
     "FileDifference": "weft.api.file_changes",
     "FileWeave": "weft.api.branch_files",
     "HunkOutcome": "weft.api.file_changes",

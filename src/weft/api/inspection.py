@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up t
     from weft.api.file_changes import FileDifference
     from weft.api.pages import Page
     from weft.api.unattended.coming_back import ComingBack
+    from weft.api.unattended.told_asides import SideQuestion
     from weft.evidence import BisectCheck, Bisection, Receipt
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
@@ -167,6 +168,14 @@ class InspectionCalls(SessionBase):
         from weft.api.unattended.coming_back import coming_back  # few look
 
         return await coming_back(await self._port(), self._host)
+
+    async def asides(self) -> tuple[SideQuestion, ...]:
+        """The side questions whose place is on the present line, with their answers, oldest
+        first.
+        """
+        from weft.api.unattended.told_asides import told_asides  # few sessions have some
+
+        return await told_asides(await self._port(), self._host)
 
     async def receipts(self, turn: str | int | None = None) -> tuple[Receipt, ...]:
         """What the answer of a turn claims, beside what is on record: one receipt for each claim

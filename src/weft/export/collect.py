@@ -16,6 +16,7 @@ from weft.errors import Corrupt, SessionNotFound
 from weft.events import (
     AnyFact,
     ArchitectPlan,
+    AsideAnswered,
     BoundaryChanged,
     ChildStarted,
     Compacted,
@@ -71,6 +72,7 @@ _COUNTED: dict[type[Fact], str] = {
     BoundaryChanged: "boundaries",
     SkillChanged: "skills",
     ArchitectPlan: "plans",
+    AsideAnswered: "side_questions",
 }
 """Facts that are no conversation, and the name under which they are counted."""
 

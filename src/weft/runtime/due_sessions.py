@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE: Final = 8
 """Sessions that are woken by one look: each may ask a model at once."""
 DUE_ROWS: Final = 100
-"""Rows that one look asks for, besides those that are left alone."""
+"""Rows that one look asks for, besides those that are left alone or at work."""
 AGAIN_SECONDS: Final = 600.0
 """How long a session is left alone that could not be woken."""
 
@@ -42,6 +42,10 @@ class DueSessions:
         """What is written down of the project: its id, and where it was before."""
         self._of_others = 0
         """Sessions of other projects that stay due in its folders, and take places in a look."""
+        self._at_work = 0
+        """Sessions that go on by themselves after a crash, and so stay due while they are at work
+        anywhere: the last look found so many.
+        """
         self._failed: dict[SessionId, float] = {}
         """Those that could not be woken, and when to try again."""
 
@@ -50,10 +54,11 @@ class DueSessions:
         now = self._clock.now()
         self._failed = {each: again for each, again in self._failed.items() if again > now}
         woken: list[SessionPort] = []
+        at_work, self._at_work = self._at_work, 0
         for store in self._registry.stores.in_use:
             # Of this project alone: its rules, hooks and settings are those that are loaded here.
             # Sessions that failed stay due: each takes a place within the limit.
-            rows = iter(await self._due_in(store, now, DUE_ROWS + len(self._failed)))
+            rows = iter(await self._due_in(store, now, DUE_ROWS + len(self._failed) + at_work))
             while batch := list(islice(rows, AT_ONCE - len(woken))):
                 ports = await self._open(store, batch)
                 woken += [port for port in ports if await self._wake(port)]
@@ -95,6 +100,8 @@ class DueSessions:
                 ports.append(port)
             elif port is None and await store.lease_of(row.id) is None:
                 free.append(row.id)
+            else:
+                self._at_work += 1
         return [*ports, *await self._open_free(store, free)]
 
     async def _open_free(self, store: Store, free: Sequence[SessionId]) -> list[SessionPort]:

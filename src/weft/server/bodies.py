@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from weft.api import EditorSnapshot, HistoryMessage, SessionRow
+from weft.api import EditorSnapshot, HistoryMessage, SessionRow, SideQuestion
 from weft.events import PermissionAction
 from weft.ids import SessionId
 from weft.messages import File, Image, Text
@@ -276,6 +276,8 @@ class MessagePage(msgspec.Struct, frozen=True, kw_only=True):
     """Hand this over as `after` for the messages after."""
     seq: int
     """Events after this one bring the page on."""
+    asides: tuple[SideQuestion, ...] = ()
+    """Side questions whose place is behind one of these messages."""
 
 
 class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from weft.events import (
     AnyFact,
     ArchitectPlan,
     ArchitectStep,
+    AsideAnswered,
     BoundaryChanged,
     BranchesEnded,
     BranchesStarted,
@@ -103,7 +104,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "36"
+FOLD_VERSION: Final = "37"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -114,6 +115,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SessionHosted: ("hosting", "files"),
     ModeChanged: ("settings",),
     SystemNote: ("tree", "background", "about"),
+    AsideAnswered: ("tree",),
     NewMessage: ("tree", "turn", "about"),
     NodeEdited: ("tree",),
     NodeSplit: ("tree",),

@@ -93,6 +93,8 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
     last_turn: TurnId | None = None
     last_reason: FinishReason | None = None
     last_detail: str = ""
+    last_at: float = 0.0
+    """When the last fact of its work was written."""
 
     def copied(self) -> OpenTurnState:
         """An equal one that can be folded on, to look ahead."""
@@ -106,15 +108,10 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
-        self._apply(fact)
-        if self.open is not None:
-            self._count(self.open, fact)
-
-    def _apply(self, fact: AnyFact) -> None:
         # The most frequent kinds first: a session is opened by folding all that it has.
         match fact:
-            case ToolComplete(call_uid=call_uid):
-                self._settled(call_uid)
+            case ToolComplete(call_uid=call_uid, at=at):
+                self._settled(call_uid, at)
             # An import adds nodes without moving the head: they are no answers of this turn.
             case NewMessage(advance=True):
                 self._node_added(fact)
@@ -125,10 +122,12 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 self.open = OpenTurn(turn_id=turn_id, tip=node, options=options)
                 self.last_reason = None
                 self.last_detail = ""
+                self._hold_time(fact.at)
             case ModelCallStarted(purpose="turn"):
                 if self.wait is not None and self.wait.call_uid is None:
                     # No call waited: it is over when the model is asked.
                     self.wait = self.woken = None
+                    self._hold_time(fact.at)
                 if self.open is not None:
                     self.open.call = ModelCall(
                         node=fact.node,
@@ -140,10 +139,13 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 self._finished(turn_id, reason, detail)
             case ModelCallStarted(purpose="compaction", turn_id=turn_id):
                 self._hold_call(turn_id)
+                return
             case Compacted():
                 self._hold_call(None)
+                return
             case PermissionRequest(request_id=request_id) | QuestionAsked(request_id=request_id):
                 self.requests[request_id] = fact
+                self._hold_time(fact.at)
             case (
                 PermissionResolved(request_id=request_id) | QuestionAnswered(request_id=request_id)
             ):
@@ -151,17 +153,22 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 # late.
                 if (request := self.requests.pop(request_id, None)) is not None:
                     self.answers[request.call_uid] = AnsweredRequest(request=request, answer=fact)
+                self._hold_time(fact.at)
             case SessionRestarted() if self.open is not None:
                 self._restarted(self.open, fact)
             case TurnParked(detail=detail) if self.open is not None:
                 self.open.parked = detail
             case TurnWaiting():
                 self.wait, self.woken = fact, None
+                self._hold_time(fact.at)
             case TurnWoken(wait_id=wait_id):
                 if self.wait is not None and self.wait.wait_id == wait_id:
                     self.woken = fact
+                self._hold_time(fact.at)
             case _:
-                pass
+                return
+        # Not of what users have done beside it: nobody may be at work on it then.
+        self.last_at = fact.at
 
     def _hold_call(self, turn_id: TurnId | None) -> None:
         """A compaction of the turn holds its model call.
@@ -193,13 +200,17 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
         turn.parked = ""
         is_by_user = fact.reason == GONE_ON_BY_USER
         turn.restarts = () if is_by_user else (*turn.restarts, fact.at)[-REMEMBERED_RESTARTS:]
+        if turn.since is not None:
+            # Between the last fact of a process and the first of the next one nothing was done.
+            turn.seconds += max(0.0, self.last_at - turn.since)
+            turn.since = fact.at
 
     @property
     def is_held(self) -> bool:
         """Whether it waits, or asks the user: that time does not count."""
-        if self.requests:
-            return any(not each.outlives_turn for each in self.requests.values())
-        return self.wait is not None and self.woken is None
+        if any(not each.outlives_turn for each in self.requests.values()):
+            return True
+        return self.asleep is not None
 
     def worked(self, now: float) -> float:
         """How many seconds the open turn was worked on."""
@@ -208,13 +219,19 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
             return 0.0
         return turn.seconds + (max(0.0, now - turn.since) if turn.since is not None else 0.0)
 
-    def _count(self, turn: OpenTurn, fact: AnyFact) -> None:
-        # Between the last fact of a process and the first of the next one nothing was done.
-        if turn.since is not None and fact.at > turn.since and type(fact) is not SessionRestarted:
-            turn.seconds += fact.at - turn.since
-        turn.since = None if self.is_held else fact.at
+    def _hold_time(self, at: float) -> None:
+        # Only where it may begin or end to count: a look at each fact is felt in a long log.
+        turn = self.open
+        if turn is None:
+            return
+        if not self.is_held:
+            turn.since = at if turn.since is None else turn.since
+        elif turn.since is not None:
+            turn.seconds += max(0.0, at - turn.since)
+            turn.since = None
 
-    def _settled(self, call_uid: CallUid) -> None:
+    def _settled(self, call_uid: CallUid, at: float) -> None:
+        may_hold = self.wait is not None or bool(self.requests)
         if self.wait is not None and self.wait.call_uid == call_uid:
             self.wait = self.woken = None
         self.intents.pop(call_uid, None)
@@ -222,6 +239,8 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
         # A call that was settled without its answer (aborted, recovered) has nothing left to ask.
         if self.requests:
             self.requests = {k: v for k, v in self.requests.items() if v.call_uid != call_uid}
+        if may_hold:
+            self._hold_time(at)
 
     def _finished(self, turn_id: TurnId, reason: FinishReason, detail: str) -> None:
         self.open = None

@@ -17,6 +17,7 @@ import msgspec
 from weft.errors import UsageError
 from weft.events import (
     AnyFact,
+    AsideAnswered,
     BranchesStarted,
     Compacted,
     CompactionUndone,
@@ -65,6 +66,13 @@ class TreeRef(msgspec.Struct, frozen=True):
 
     node: NodeId | None
     ref: Literal["branch", "checkpoint"]
+
+
+class TreeAside(msgspec.Struct, frozen=True):
+    """Where a side question is stored, and the node behind which it is shown."""
+
+    at: LogPosition
+    node: NodeId | None
 
 
 class TreeCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -147,6 +155,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
     compactions: list[TreeCompaction] = []
     undone: TreeCompaction | None = None
     """The one that was undone, where none was made since."""
+    asides: list[TreeAside] = []
+    """Side questions: no model is sent them."""
     notes: list[TreeNote] = []
     environments: list[TreeNote] = []
     """The notes on the environment: said to the model alone, and no part of the history."""
@@ -257,6 +267,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 self._undo(LogPosition(log or fact.session_id, seq))
             case SystemNote():
                 self._add_note(fact)
+            case AsideAnswered(node=node):
+                self.asides.append(TreeAside(_place(fact), node))
             case SessionCreated(fork=fork) if fork is not None:
                 self.head = fork.node
             case _:
@@ -349,6 +361,9 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         for name, ref in self.refs.items():
             if ref.node == old:
                 self.refs[name] = TreeRef(new, ref.ref)
+        for at, aside in enumerate(self.asides):
+            if aside.node == old:
+                self.asides[at] = TreeAside(aside.at, new)
         for notes in (self.notes, self.environments):
             for at, note in enumerate(notes):
                 if note.node == old:
@@ -445,6 +460,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             deleted=self.deleted.copy(),
             compactions=self.compactions.copy(),
             undone=self.undone,
+            asides=self.asides.copy(),
             notes=self.notes.copy(),
             environments=self.environments.copy(),
             pins=self.pins.copy(),

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         verb_of,
     )
     from weft.view.session_view import SessionView, take_task_event
-    from weft.view.session_words import coming_back_text
+    from weft.view.session_words import aside_words, coming_back_text
     from weft.view.snapshot import (
         ChildInfo,
         ContextZone,
@@ -121,6 +121,7 @@ __all__ = [
     "ViewBlock",
     "WaitNotice",
     "agent_status",
+    "aside_words",
     "bisection_rows",
     "blame_rows",
     "changed_paths",
@@ -216,6 +217,7 @@ _HOMES = {
     "receipt_note": "receipt_text",
     "receipt_rows": "receipt_text",
     "receipt_summary": "receipt_text",
+    "aside_words": "session_words",
     "coming_back_text": "session_words",
     "difference_rows": "difference_text",
     "difference_summary": "difference_text",

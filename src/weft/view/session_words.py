@@ -20,7 +20,12 @@ def coming_back_text(parked: str, tokens: int, max_cost_usd: float | None) -> st
 def aside_text(told: AsideAnswered) -> str:
     """The question, and the answer below it."""
     asked = " ".join(part.text for part in told.question if isinstance(part, Text))
-    return f"Side question: {asked}\n{told.answer}"
+    return aside_words(asked, told.answer)
+
+
+def aside_words(question: str, answer: str) -> str:
+    """The same, of one that is told again."""
+    return f"Side question: {question}\n{answer}"
 
 
 def _money(usd: float) -> str:

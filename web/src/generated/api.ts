@@ -1318,6 +1318,7 @@ export interface MessagePage {
   previous: string | null;
   next: string | null;
   seq: number;
+  asides?: SideQuestion[];
 }
 /** A message with its id. */
 export interface MessageRow {
@@ -1953,6 +1954,15 @@ export interface SetupItem {
   state?: "left out" | "made" | "new" | "there";
   why?: string;
 }
+/** A question beside the line, and its answer. */
+export interface SideQuestion {
+  seq: number;
+  node: string | null;
+  question: string;
+  answer: string;
+  model: string;
+  at: number;
+}
 /** The rule that is tried on past calls, and whether on those of every project. */
 export interface SimulateQuery {
   rule: string;
@@ -2587,6 +2597,8 @@ export interface Operations {
   schedule: { path: { id: string }; body: LaterBody; answer: SessionWait };
   /** Ask a side question; it is in no later request. */
   ask_aside: { path: { id: string }; body: AsideBody; answer: Answer };
+  /** The side questions of the present line, with their answers. */
+  asides: { path: { id: string }; answer: SideQuestion[] };
   /** The goal of a session, and what its checks came to; null without one. */
   goal: { path: { id: string }; answer: Goal | null };
   /** Work turn after turn until a check passes, or a judge says so. */
@@ -2919,6 +2931,7 @@ export const PATHS: Record<OperationName, readonly [string, string]> = {
   cancel_wait: ["DELETE", "/api/sessions/{id}/waits/{wait}"],
   schedule: ["POST", "/api/sessions/{id}/schedules"],
   ask_aside: ["POST", "/api/sessions/{id}/aside"],
+  asides: ["GET", "/api/sessions/{id}/asides"],
   goal: ["GET", "/api/sessions/{id}/goal"],
   set_goal: ["PUT", "/api/sessions/{id}/goal"],
   clear_goal: ["DELETE", "/api/sessions/{id}/goal"],

@@ -233,6 +233,14 @@ function readPage(page: Page): { rows: Row[]; results: Map<string, CallResult> }
     }
     else rows.push({ id, role: message.role === "user" ? "user" : "assistant", message });
   }
+  for (const each of page.asides ?? []) {
+    const content = `Side question: ${each.question}\n${each.answer}`;
+    const message: HistoryMessage = { role: "system", content, at: each.at };
+    const row: Row = { id: `note_${each.seq}`, role: "note", message };
+    let place = rows.findIndex((known) => known.id === each.node) + 1;
+    while (place > 0 && rows[place]?.role === "note") place++;
+    if (place > 0) rows.splice(place, 0, row);
+  }
   return { rows, results };
 }
 

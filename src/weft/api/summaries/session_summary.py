@@ -5,6 +5,8 @@ Loaded with the first summary that a user asks for.
 
 from __future__ import annotations
 
+from typing import Final
+
 import anyio
 import msgspec
 
@@ -21,6 +23,8 @@ from weft.state import SessionState
 
 RECORD_SECONDS = 5.0
 """How long a summary that was given up may take to be counted."""
+_BUDGETS: Final = ("max_budget_usd", "max_tokens")
+"""What the message of the turn at work may set for the session."""
 
 
 async def write_handover(session: SessionBase) -> tuple[str, str]:
@@ -126,7 +130,9 @@ def check_budget(session: SessionBase, state: SessionState, name: str) -> None:
         SessionError: the budget is used up, or cannot be kept.
     """
     is_priced = session._host.model(name).info.cost(Usage()) is not None
-    limits = msgspec.convert(state.settings.get("budget") or {}, TurnLimits)
+    turn = state.turn.open.options if state.turn.open is not None else {}
+    own = {name: turn[name] for name in _BUDGETS if turn.get(name) is not None}
+    limits = msgspec.convert({**(state.settings.get("budget") or {}), **own}, TurnLimits)
     why = refusal(limits, state.ledger.total, model=name, is_priced=is_priced)
     if why is not None:
         raise SessionError(f"the model was not asked: {why}")

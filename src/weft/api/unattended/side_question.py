@@ -71,6 +71,7 @@ async def ask_aside(session: SessionBase, content: Content, input_id: str | None
             thinking=request.thinking,
             messages=request.messages,
         ),
+        client=session._client,
     )
     # On record before it is made, so that what it costs is known even if this process dies.
     call = await session._call(begun)

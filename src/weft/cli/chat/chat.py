@@ -556,7 +556,13 @@ class Chat:
                     text="there are earlier messages; /export writes all of them", level="quiet"
                 )
             )
-        messages = [message for _, message in page.items]
+        asides = await session.asides()
+        if asides:
+            from weft.cli.chat.told_asides import with_asides  # few sessions have some
+
+            messages = with_asides(page.items, asides)
+        else:
+            messages = [message for _, message in page.items]
         self.screen.show(*history_blocks(messages))
         live = live_of(snapshot)
         if live.status == "interrupted":

@@ -175,11 +175,13 @@ async def _messages(call: ApiCall) -> MessagePage:
         raise UsageError(f"a page has from 1 to {MOST_MESSAGES} messages")
     session = await call.session()
     page = await session.line(query.before, query.after, query.limit)
+    shown = {each for each, _ in page.items}
     return MessagePage(
         messages=[MessageRow(id=each, message=message) for each, message in page.items],
         previous=page.before,
         next=page.after,
         seq=page.seq,
+        asides=tuple(each for each in await session.asides() if each.node in shown),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.api import Answer, Goal, SessionWait
+from weft.api import Answer, Goal, SessionWait, SideQuestion
 from weft.events import WaitSubject
 from weft.server.operation import ApiCall, ApiOperation, ChangeBody, session_call
 
@@ -123,6 +123,13 @@ UNATTENDED = (
         "Ask a side question; it is in no later request.",
         body=AsideBody,
         answer=Answer,
+    ),
+    session_call(
+        "GET",
+        "/asides",
+        "asides",
+        "The side questions of the present line, with their answers.",
+        answer=tuple[SideQuestion, ...],
     ),
     session_call(
         "GET",
