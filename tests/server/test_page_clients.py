@@ -69,9 +69,16 @@ async def test_a_page_names_one_client_and_not_those_of_others(plain_world: Worl
         assert prompt.status == 403
 
 
-async def driver_changes(served: ServedWorld, session: str, name: str) -> str:
-    """Wait until another client, or none, drives; this one is told at once who does now."""
-    async with served.follow(f"/sessions/{session}/events") as reader:
+async def driver_changes(
+    served: ServedWorld,
+    session: str,
+    name: str,
+    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> str:
+    """Wait until another client, or none, drives; it has started when it is told who does now."""
+    async with served.follow(f"/sessions/{session}/events?after=0") as reader:
+        await reader.more()
+        task_status.started()
         async for event in reader.events():
             if event["kind"] == "driver_changed" and event.get("client", "").endswith(name):
                 return str(event.get("client", ""))
@@ -98,8 +105,7 @@ async def test_a_client_whose_events_end_is_detached_unless_it_comes_back(
                 assert clients.get(client) is not None
                 clients.return_seconds = 0.0
                 async with anyio.create_task_group() as group:
-                    group.start_soon(driver_changes, served, session, "")
-                    await anyio.wait_all_tasks_blocked()
+                    await group.start(driver_changes, served, session, "")
                     await first._stream.aclose()
         answer = await served.call("GET", f"/sessions/{session}/usage", headers=name)
         assert (answer.status, answer.kind) == (404, "client")
@@ -140,8 +146,7 @@ async def test_a_driver_that_is_killed_drives_no_more_and_another_may(plain_worl
                 await other.attach("viewer")
                 assert other.driver.endswith("killed")
                 async with anyio.create_task_group() as group:
-                    group.start_soon(driver_changes, served, session, "")
-                    await anyio.wait_all_tasks_blocked()
+                    await group.start(driver_changes, served, session, "")
                     chat.kill()
                 await other.attach("viewer")
                 assert other.driver == ""

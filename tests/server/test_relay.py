@@ -389,7 +389,7 @@ async def test_a_stalled_reader_is_let_go_and_no_other_waits_for_it(plain_world:
             await stalled.say(follow=session, after=0)
             await page.say(follow=session, after=0)
             events = page.events(session)
-            with anyio.fail_after(PATIENCE):
+            with anyio.fail_after(2 * PATIENCE):  # megabytes, through three readers
                 for _ in range(40):
                     await served.good("POST", f"/sessions/{session}/message", {"content": "Go."})
                     async for event in events:

@@ -84,6 +84,11 @@ class LineBlame:
             UsageError: there is no such line, or the file is none that has lines.
         """
         origin = await self.origin(path, line)
+        if not _is_text(origin.path):  # what was decided on its like can be told, not who wrote it
+            shown = repr(one_line(path))
+            raise UsageError(
+                f"{shown} cannot be asked about: its name is no text, so no log names it"
+            )
         end, story = origin.end, origin.story
         nodes = decided(graph, origin.commit, story.turn)
         check = None
@@ -252,10 +257,6 @@ class LineBlame:
         real, inside, kind = await anyio.to_thread.run_sync(self._placed, path)
         if inside == ".." or inside.startswith("../"):
             raise UsageError(f"{shown} is not in this project")
-        if not _is_text(inside):
-            raise UsageError(
-                f"{shown} cannot be asked about: its name is no text, so no log names it"
-            )
         if kind == "folder" and not may_be_folder:
             raise UsageError(f"{shown} is a folder; name a file and a line of it, FILE:LINE")
         if not kind:
