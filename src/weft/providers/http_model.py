@@ -6,6 +6,8 @@ A `VendorProtocol` knows one vendor's words: how a request becomes HTTP and how 
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import (
@@ -310,6 +312,7 @@ class HttpModel(EncodingModel):
         wire.asked(request.session_id, self._clock.monotonic())
         # Before it is sent: meanwhile the adapter may learn more, from other sessions.
         form, sent = wire.form(request), wire.http(request, self.info)
+        digest = _digest_once_sent(sent.body)
         reply = await self._sent(sent, stack)
         try:
             await self._check(reply)
@@ -319,12 +322,13 @@ class HttpModel(EncodingModel):
                 raise
             form, sent = wire.form(request), again
         else:
-            _note_sent(request, sent.body, form)
+            request.scratch[SENT_BODY] = SentBody(digest=digest(), form=form)
             return reply
         await stack.aclose()
+        digest = _digest_once_sent(sent.body)
         reply = await self._sent(sent, stack)
         await self._check(reply)
-        _note_sent(request, sent.body, form)
+        request.scratch[SENT_BODY] = SentBody(digest=digest(), form=form)
         return reply
 
     async def _sent(self, request: HttpRequest, stack: AsyncExitStack) -> HttpReply:
@@ -473,9 +477,15 @@ class HttpProvider(Provider):
         """The transport is the application's; there is nothing of our own to close."""
 
 
-def _note_sent(request: ModelRequest, body: bytes, form: dict[str, Any]) -> None:
-    """Leave what went out where the caller finds it."""
-    request.scratch[SENT_BODY] = SentBody(digest=sha256(body).hexdigest(), form=form)
+def _digest_once_sent(body: bytes) -> Callable[[], str]:
+    """The SHA-256 of a body that is sent now: made while the server is at work on it."""
+
+    @functools.cache
+    def digest() -> str:
+        return sha256(body).hexdigest()
+
+    asyncio.get_running_loop().call_soon(digest)
+    return digest
 
 
 def _is_something_else(reply: HttpReply, size: int) -> bool:
